@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+// Real API servers: files run one after another, since two cores carry one fleet at a time.
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    pool: 'forks',
+    fileParallelism: false,
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
+    teardownTimeout: 60_000,
+  },
+});

@@ -1,0 +1,5 @@
+export { createLogger, errorText, silentLogger } from './logger.ts';
+export type { LogFields, Logger, LoggerOptions } from './logger.ts';
+export { inSpan } from './tracing.ts';
+export { createTelemetry } from './telemetry.ts';
+export type { Telemetry } from './telemetry.ts';
