@@ -21,7 +21,12 @@ const roomRules = Object.entries(rooms).map(([room, below]) => ({
 module.exports = {
   forbidden: [
     ...roomRules,
-    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } } },
+    {
+      name: 'no-circular',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
     {
       name: 'only-the-container-binds',
       comment: 'inversify composes in src/app/container.ts only',

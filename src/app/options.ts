@@ -1,0 +1,170 @@
+import { parseDuration } from '../kube/duration.ts';
+import { AppError } from './errors.ts';
+import { MANAGER_FLAGS } from './flags.ts';
+import type { Flag } from './flags.ts';
+
+/** What the binary reads from its environment; nothing below the entry reads process.env. */
+export interface Environment {
+  readonly kubeconfig: string;
+  /** Namespace of the Pod, for the Lease; '' outside a cluster. */
+  readonly podNamespace: string;
+  readonly hostname: string;
+  readonly isTerminal: boolean;
+  readonly temporaryDirectory: string;
+  /** Where programs are looked for: helm, and exec plugins where they are allowed. */
+  readonly path: string;
+  /** The API server as a Pod sees it; '' outside a cluster. */
+  readonly serviceHost: string;
+  readonly servicePort: string;
+  /** Proxies for chart repositories, as the environment names them. */
+  readonly httpProxy: string;
+  readonly httpsProxy: string;
+  readonly noProxy: string;
+}
+
+/** Everything `capstan manager` can be told. Times are milliseconds. */
+export interface ManagerOptions {
+  readonly kubeconfig: string;
+  readonly namespace: string;
+  readonly watchFilter: string;
+  readonly chartProxyConcurrency: number;
+  readonly releaseProxyConcurrency: number;
+  readonly waitConcurrency: number;
+  readonly syncPeriodMs: number;
+  readonly crossNamespaceSecrets: boolean;
+  readonly allowExecPlugins: boolean;
+  readonly http2: boolean;
+  readonly drainTimeoutMs: number;
+  readonly leaderElect: boolean;
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+  readonly leaseNamespace: string;
+  readonly leaseName: string;
+  readonly healthAddress: string;
+  readonly diagnosticsAddress: string;
+  readonly insecureDiagnostics: boolean;
+  readonly helm: string;
+  readonly cacheDirectory: string;
+  readonly logLevel: 'debug' | 'info' | 'warn';
+  readonly logFormat: 'json' | 'text';
+  /** Flags that were given and have no effect here, with the reason. */
+  readonly ignoredFlags: readonly { readonly flag: string; readonly why: string }[];
+}
+
+/** Flag values as the command line gave them, by flag name; defaults are filled in already. */
+export type FlagValues = Readonly<Record<string, unknown>>;
+
+/** From flags to options. Throws AppError (USAGE) that names the flag. */
+export function managerOptions(values: FlagValues, given: ReadonlySet<string>, env: Environment): ManagerOptions {
+  const read = new FlagReader(values);
+  const options: ManagerOptions = {
+    kubeconfig: read.text('kubeconfig') || env.kubeconfig,
+    namespace: read.text('namespace'),
+    watchFilter: read.text('watch-filter'),
+    chartProxyConcurrency: read.count('helm-chart-proxy-concurrency', 1),
+    releaseProxyConcurrency: read.count('helm-release-proxy-concurrency', 1),
+    waitConcurrency: read.count('wait-concurrency', 1),
+    syncPeriodMs: read.duration('sync-period', 1_000),
+    crossNamespaceSecrets: read.flag('cross-namespace-secrets'),
+    allowExecPlugins: read.flag('allow-exec-plugins'),
+    http2: read.flag('http2'),
+    drainTimeoutMs: read.duration('drain-timeout', 0),
+    leaderElect: read.flag('leader-elect'),
+    leaseDurationMs: read.duration('leader-elect-lease-duration', 1_000),
+    renewDeadlineMs: read.duration('leader-elect-renew-deadline', 1_000),
+    retryPeriodMs: read.duration('leader-elect-retry-period', 100),
+    leaseNamespace: read.text('leader-elect-resource-namespace') || env.podNamespace,
+    leaseName: read.text('leader-elect-resource-name'),
+    healthAddress: read.text('health-addr'),
+    diagnosticsAddress: read.text('diagnostics-address'),
+    insecureDiagnostics: read.flag('insecure-diagnostics'),
+    helm: read.text('helm'),
+    cacheDirectory: read.text('cache-dir'),
+    logLevel: logLevel(read.count('v', 0)),
+    logFormat: logFormat(read.text('logging-format') || read.text('log-format'), env.isTerminal),
+    ignoredFlags: MANAGER_FLAGS.flatMap((flag) =>
+      flag.ignored !== undefined && given.has(flag.name) ? [{ flag: `--${flag.name}`, why: flag.ignored }] : [],
+    ),
+  };
+  checkLease(options);
+  return options;
+}
+
+/** The relation that client-go demands as well: a leader gives up before another may take over. */
+function checkLease(options: ManagerOptions): void {
+  if (!options.leaderElect) return;
+  if (options.leaseDurationMs <= options.renewDeadlineMs) {
+    throw usage('--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline');
+  }
+  if (options.renewDeadlineMs <= options.retryPeriodMs) {
+    throw usage('--leader-elect-renew-deadline must be longer than --leader-elect-retry-period');
+  }
+  if (options.leaseNamespace === '') {
+    throw usage(
+      '--leader-elect needs a namespace for its Lease outside a cluster: add --leader-elect-resource-namespace',
+    );
+  }
+}
+
+function logLevel(verbosity: number): ManagerOptions['logLevel'] {
+  if (verbosity >= 4) return 'debug';
+  return verbosity >= 2 ? 'info' : 'warn';
+}
+
+function logFormat(text: string, isTerminal: boolean): 'json' | 'text' {
+  if (text === 'auto') return isTerminal ? 'text' : 'json';
+  if (text === 'json' || text === 'text') return text;
+  throw usage(`--log-format must be json, text or auto, not "${text}"`);
+}
+
+/** A USAGE error; the command's help is what to read next. */
+export function usage(message: string): AppError {
+  return new AppError('USAGE', message, { advice: "run 'capstan manager --help' for the flags" });
+}
+
+class FlagReader {
+  readonly #values: FlagValues;
+
+  constructor(values: FlagValues) {
+    this.#values = values;
+  }
+
+  text(name: string): string {
+    const value = this.#last(name);
+    if (typeof value === 'string') return value.trim();
+    if (typeof value === 'number') return String(value);
+    throw usage(`--${name} needs a value`);
+  }
+
+  flag(name: string): boolean {
+    const value = this.#last(name);
+    if (typeof value === 'boolean') return value;
+    throw usage(`--${name} must be true or false`);
+  }
+
+  count(name: string, least: number): number {
+    const value = Number(this.text(name) || Number.NaN);
+    if (Number.isSafeInteger(value) && value >= least) return value;
+    throw usage(`--${name} must be a whole number of at least ${least}, not "${this.text(name)}"`);
+  }
+
+  duration(name: string, leastMs: number): number {
+    const text = this.text(name);
+    const ms = parseDuration(text);
+    if (ms === undefined) throw usage(`--${name} must be a duration such as 90s, 10m or 1h30m, not "${text}"`);
+    if (ms < leastMs) throw usage(`--${name} must be at least ${leastMs}ms, not "${text}"`);
+    return ms;
+  }
+
+  /** A flag given twice: the last one counts, as with Go's flags. */
+  #last(name: string): unknown {
+    const value = this.#values[name];
+    return Array.isArray(value) ? value.at(-1) : value;
+  }
+}
+
+/** All flags with their defaults; who calls: tests, and library users who want the manager's defaults. */
+export function defaultFlagValues(flags: readonly Flag[] = MANAGER_FLAGS): Record<string, unknown> {
+  return Object.fromEntries(flags.map((flag) => [flag.name, flag.default]));
+}
