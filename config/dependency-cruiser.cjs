@@ -32,7 +32,7 @@ module.exports = {
       comment: 'inversify composes in src/app/container.ts only',
       severity: 'error',
       from: { path: '^src/', pathNot: '^src/app/container\\.ts$' },
-      to: { path: 'node_modules/inversify' },
+      to: { path: 'node_modules/inversify', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'main-knows-app',
@@ -44,7 +44,7 @@ module.exports = {
     {
       name: 'no-dev-dependency-in-src',
       severity: 'error',
-      from: { path: '^src/', pathNot: '\\.test\\.ts$' },
+      from: { path: '^src/', pathNot: '\\.test(-support)?\\.ts$' },
       to: { dependencyTypes: ['npm-dev'] },
     },
   ],

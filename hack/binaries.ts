@@ -58,7 +58,11 @@ export async function binaries(environment: CacheEnvironment = process.env): Pro
   };
 }
 
-async function main(environment: CacheEnvironment, signal: AbortSignal): Promise<void> {
+/**
+ * Obtains what is missing and prints what it does meanwhile. Who calls: this file's main, and the demo and the bench.
+ * @throws BinariesError; the signal's reason.
+ */
+export async function obtainBinaries(environment: CacheEnvironment, signal: AbortSignal): Promise<void> {
   const cache = new BinaryCache(environment);
   const all = catalogue();
   const missing = () => all.filter((binary) => cache.locate(binary) === undefined);
@@ -130,7 +134,7 @@ if (import.meta.main) {
     });
   }
   try {
-    await main(process.env, stop.signal);
+    await obtainBinaries(process.env, stop.signal);
   } catch (error) {
     const reason: unknown = stop.signal.aborted ? stop.signal.reason : error;
     console.error(reason instanceof BinariesError ? reason.message : reason);

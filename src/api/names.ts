@@ -16,5 +16,17 @@ export const RELEASE_NAME_GENERATED_ANNOTATION = 'helmreleaseproxy.addons.cluste
 /** Only its presence counts. */
 export const INSTALLED_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/release-successfully-installed';
 
+/** UID of the workload cluster's kube-system namespace that the release was installed on. Unlike status it outlives `clusterctl move`. */
+export const WORKLOAD_CLUSTER_UID_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/workload-cluster-uid';
+/** Digests of what spec.values was rendered from and of spec.values itself: both equal, and nothing is rendered again. */
+export const VALUES_INPUTS_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/values-inputs';
+/** "true": deleting the HelmReleaseProxy gives its release up without asking the cluster. For clusters that never come back. */
+export const FORCE_DELETE_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/force-delete';
+/** Full names where a label value (63 characters) holds a hash of it. */
+export const HCP_NAME_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/helmchartproxy-full-name';
+export const CLUSTER_NAME_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/cluster-full-name';
+/** Set by clusterctl move on what it is about to delete because it lives elsewhere from now on: nothing is cleaned up. */
+export const DELETE_FOR_MOVE_ANNOTATION = 'clusterctl.cluster.x-k8s.io/delete-for-move';
+
 export const CREDENTIALS_DEFAULT_KEY = 'config.json';
 export const CA_SECRET_KEY = 'ca.crt';

@@ -33,7 +33,7 @@ export async function readCommandLine(argv: readonly string[], env: Environment,
     case '--version':
       return { kind: 'print', text: `capstan ${version}` };
     case 'manager':
-      return readManager(rest, env);
+      return readManager(rest, env, version);
     default:
       if (command.startsWith('-')) {
         throw usage(`the command comes first: capstan manager ${argv.join(' ')}`);
@@ -42,7 +42,7 @@ export async function readCommandLine(argv: readonly string[], env: Environment,
   }
 }
 
-async function readManager(args: readonly string[], env: Environment): Promise<Command> {
+async function readManager(args: readonly string[], env: Environment, version: string): Promise<Command> {
   const parser = managerParser();
   if (args.includes('--help') || args.includes('-h')) return { kind: 'print', text: await parser.getHelp() };
   const normalized = args.map((arg) => (/^-v(=|$)/.test(arg) ? `-${arg}` : arg));
@@ -50,7 +50,7 @@ async function readManager(args: readonly string[], env: Environment): Promise<C
   const values = await parser.parseAsync([...normalized]);
   if (values._.length > 0) throw usage(`unexpected argument "${String(values._[0])}"`);
   const given = new Set(normalized.flatMap((arg) => flagName(arg) ?? []));
-  return { kind: 'manager', options: managerOptions(values, given, env) };
+  return { kind: 'manager', options: managerOptions(values, given, env, version) };
 }
 
 function managerParser(): ReturnType<typeof yargs> {

@@ -7,18 +7,19 @@ const SERVICE_ACCOUNT_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount
 
 /** The one place that reads process.env. Who calls: main. */
 export function readEnvironment(env: NodeJS.ProcessEnv, isTerminal: boolean): Environment {
+  const first = (...names: string[]): string => names.map((name) => env[name]).find((value) => value) ?? '';
   return {
-    kubeconfig: env['KUBECONFIG'] ?? '',
-    podNamespace: env['POD_NAMESPACE'] ?? serviceAccountNamespace(),
-    hostname: env['HOSTNAME'] ?? hostname(),
+    kubeconfig: first('KUBECONFIG'),
+    podNamespace: first('POD_NAMESPACE') || serviceAccountNamespace(),
+    hostname: first('HOSTNAME') || hostname(),
     isTerminal,
     temporaryDirectory: tmpdir(),
-    path: env['PATH'] ?? '',
-    httpProxy: env['HTTP_PROXY'] ?? env['http_proxy'] ?? '',
-    httpsProxy: env['HTTPS_PROXY'] ?? env['https_proxy'] ?? '',
-    noProxy: env['NO_PROXY'] ?? env['no_proxy'] ?? '',
-    serviceHost: env['KUBERNETES_SERVICE_HOST'] ?? '',
-    servicePort: env['KUBERNETES_SERVICE_PORT'] ?? '',
+    path: first('PATH'),
+    httpProxy: first('HTTP_PROXY', 'http_proxy'),
+    httpsProxy: first('HTTPS_PROXY', 'https_proxy'),
+    noProxy: first('NO_PROXY', 'no_proxy'),
+    serviceHost: first('KUBERNETES_SERVICE_HOST'),
+    servicePort: first('KUBERNETES_SERVICE_PORT'),
   };
 }
 

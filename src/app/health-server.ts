@@ -8,6 +8,14 @@ export interface Readiness {
   notReady(): string | undefined;
 }
 
+/** Paths as controller-runtime serves them; `ping` is the name of its one check. */
+const PROBES: ReadonlyMap<string, 'live' | 'ready'> = new Map([
+  ['/healthz', 'live'],
+  ['/healthz/ping', 'live'],
+  ['/readyz', 'ready'],
+  ['/readyz/ping', 'ready'],
+]);
+
 /** /healthz (the process lives) and /readyz (it can work, or stands by for the Lease), as CAAPH's probes expect them. */
 export class HealthServer implements Runnable {
   readonly name = 'health server';
@@ -27,17 +35,20 @@ export class HealthServer implements Runnable {
 
   async run(signal: AbortSignal): Promise<void> {
     const server = createServer((request, response) => {
-      const path = (request.url ?? '').split('?')[0];
-      const problem = path === '/readyz' || path === '/readyz/ping' ? this.#readiness.notReady() : undefined;
-      const known = path === '/readyz' || path === '/healthz' || path === '/readyz/ping' || path === '/healthz/ping';
-      const status = !known ? 404 : problem === undefined ? 200 : 503;
-      response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
-      response.end(status === 200 ? 'ok' : (problem ?? 'not found'));
+      const answer = this.#answer((request.url ?? '').split('?')[0] ?? '');
+      response.writeHead(answer.status, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end(answer.text);
     });
     this.#port = await listen(server, '--health-addr', this.#address);
     if (!signal.aborted) {
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     }
     await closeServer(server);
+  }
+  #answer(path: string): { status: number; text: string } {
+    const probe = PROBES.get(path);
+    if (probe === undefined) return { status: 404, text: 'not found' };
+    const problem = probe === 'ready' ? this.#readiness.notReady() : undefined;
+    return problem === undefined ? { status: 200, text: 'ok' } : { status: 503, text: problem };
   }
 }

@@ -12,7 +12,7 @@ const STATUS_OF: Readonly<Record<Exclude<Access, 'allowed'>, number>> = { unauth
 export interface MetricsServerOptions {
   readonly address: { host: string; port: number };
   /** Absent: plain HTTP for everyone (`--insecure-diagnostics`). Present: HTTPS, and the API server decides who reads. */
-  readonly access?: MetricsAccess;
+  readonly access?: Pick<MetricsAccess, 'check'>;
 }
 
 /** /metrics in Prometheus' text form. */

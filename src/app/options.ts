@@ -48,6 +48,9 @@ export interface ManagerOptions {
   readonly cacheDirectory: string;
   readonly logLevel: 'debug' | 'info' | 'warn';
   readonly logFormat: 'json' | 'text';
+  readonly version: string;
+  /** What servers see: CAAPH's source name, so that audit policies and flow schemas which match it go on to. */
+  readonly userAgent: string;
   /** Flags that were given and have no effect here, with the reason. */
   readonly ignoredFlags: readonly { readonly flag: string; readonly why: string }[];
 }
@@ -56,7 +59,12 @@ export interface ManagerOptions {
 export type FlagValues = Readonly<Record<string, unknown>>;
 
 /** From flags to options. Throws AppError (USAGE) that names the flag. */
-export function managerOptions(values: FlagValues, given: ReadonlySet<string>, env: Environment): ManagerOptions {
+export function managerOptions(
+  values: FlagValues,
+  given: ReadonlySet<string>,
+  env: Environment,
+  version: string,
+): ManagerOptions {
   const read = new FlagReader(values);
   const options: ManagerOptions = {
     kubeconfig: read.text('kubeconfig') || env.kubeconfig,
@@ -83,6 +91,8 @@ export function managerOptions(values: FlagValues, given: ReadonlySet<string>, e
     cacheDirectory: read.text('cache-dir'),
     logLevel: logLevel(read.count('v', 0)),
     logFormat: logFormat(read.text('logging-format') || read.text('log-format'), env.isTerminal),
+    version,
+    userAgent: `cluster-api-helm-controller-manager/capstan-${version}`,
     ignoredFlags: MANAGER_FLAGS.flatMap((flag) =>
       flag.ignored !== undefined && given.has(flag.name) ? [{ flag: `--${flag.name}`, why: flag.ignored }] : [],
     ),

@@ -1,3 +1,5 @@
+// @peculiar/x509 (its tsyringe) reads metadata of its own classes; the polyfill must be there first.
+import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import { webcrypto } from 'node:crypto';
 import { randomBytes } from 'node:crypto';

@@ -98,6 +98,8 @@ export interface ReleaseSummary extends ReleaseKey {
   /** When Helm says that the revision was last written (RFC 3339). */
   readonly lastDeployed: string;
   readonly description: string;
+  /** Who merges on the release's objects: Helm 4's record says `server` or `client`; Helm 3 and CAAPH are always `client`. An upgrade goes on as it began. */
+  readonly applyMethod?: 'server' | 'client';
   /** Of the record in storage. */
   readonly recordUid: string;
   readonly recordVersion: string;
@@ -123,6 +125,13 @@ export interface DeployRequest {
   /** YAML of the user's values; '' for none. */
   readonly values: string;
   readonly options: HelmOptions;
+  /**
+   * For upgrades: true when the newest record's `applyMethod` is `server`. Then what is done again by the server is left
+   * out, and fields that others took are taken back. Absent: as for a release that began on the client's side.
+   */
+  readonly serverSide?: boolean;
+  /** For installs: go over an uninstalled release whose history was kept, or over one that only ever failed. */
+  readonly replace?: boolean;
 }
 
 export interface RenderRequest extends DeployRequest {
@@ -141,7 +150,7 @@ export interface HelmEngine {
   upgrade(target: HelmTarget, request: DeployRequest, control: OperationControl): Promise<void>;
   rollback(
     target: HelmTarget,
-    request: { release: ReleaseKey; revision: number; options: HelmOptions },
+    request: { release: ReleaseKey; revision: number; options: HelmOptions; serverSide?: boolean },
     control: OperationControl,
   ): Promise<void>;
   /** Resolves also when the release is not there. */
@@ -150,9 +159,15 @@ export interface HelmEngine {
     request: { release: ReleaseKey; options: HelmOptions },
     control: OperationControl,
   ): Promise<void>;
-  test(target: HelmTarget, request: { release: ReleaseKey; timeoutMs: number }, control: OperationControl): Promise<void>;
+  test(
+    target: HelmTarget,
+    request: { release: ReleaseKey; timeoutMs: number },
+    control: OperationControl,
+  ): Promise<void>;
   /** Renders without a cluster; returns the manifest. */
   template(request: RenderRequest, control: OperationControl): Promise<string>;
+  /** Ends everything that runs, within `graceMs`, and takes nothing new: for draining. */
+  close(graceMs?: number): Promise<void>;
 }
 
 /** Finds and keeps charts: one download per chart and version however many clusters ask. */

@@ -21,6 +21,8 @@ export interface ReconcilerOptions {
   readonly syncPeriodMs: number;
   /** credentials/caSecret in another namespace than the object's own; false refuses them with a condition (CAAPH allowed all: W35). */
   readonly allowCrossNamespaceSecrets: boolean;
+  /** On stop, running work goes on for so long before its signal aborts, milliseconds; the controller's default when absent. */
+  readonly graceMs?: number;
 }
 
 export interface ReconcilerDependencies {

@@ -68,6 +68,8 @@ export interface Aware {
   degraded?(cluster: Cluster, reason: NotConnectedReason): void;
   /** The engagement ended; `cluster.signal` is aborted already. */
   disengaged?(cluster: Cluster, reason: string): void;
+  /** Any change of a cluster's state, also of one without an engagement; after the more specific call. The last one has phase `disengaged`. */
+  changed?(name: ClusterName, state: ClusterState): void;
 }
 
 /** Discovered clusters and their life (docs/lifecycle.md). */
@@ -77,7 +79,7 @@ export interface Fleet {
   /** What is known of a cluster, or undefined. */
   state(name: ClusterName): ClusterState | undefined;
   states(): ReadonlyMap<ClusterName, ClusterState>;
-  /** Clusters now engaged are told at once. Returns the removal, by identity. */
+  /** What is in service now is told at once (`engaged`, and `degraded` after it where that holds). Returns the removal, by identity. */
   register(aware: Aware): () => void;
 }
 

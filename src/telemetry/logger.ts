@@ -28,10 +28,24 @@ export function createLogger(options: LoggerOptions): Logger {
   const fd = options.fd ?? 2;
   const destination =
     options.format === 'text'
-      ? pretty({ destination: fd, sync: true, colorize: false, translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid,hostname' })
+      ? pretty({
+          destination: fd,
+          sync: true,
+          colorize: false,
+          translateTime: 'SYS:HH:MM:ss.l',
+          ignore: 'pid,hostname',
+        })
       : pino.destination({ dest: fd, sync: false, minLength: 0 });
   return new PinoAdapter(
-    pino({ level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'msg' }, destination),
+    pino(
+      {
+        level: options.level,
+        base: null,
+        timestamp: pino.stdTimeFunctions.isoTime,
+        formatters: { level: (level) => ({ level }) },
+      },
+      destination,
+    ),
   );
 }
 
@@ -83,7 +97,7 @@ function flat(fields: LogFields): Record<string, unknown> {
 export function errorText(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error; at !== undefined && parts.length < 6; at = at instanceof Error ? at.cause : undefined) {
-    const text = at instanceof Error ? at.message : String(at);
+    const text = at instanceof Error ? at.message : typeof at === 'string' ? at : JSON.stringify(at);
     if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
   }
   return parts.join(': ');

@@ -15,12 +15,28 @@ export interface ManagerOptions {
   /** Name of the log file and process. */
   name?: string;
   env?: Record<string, string>;
+  /** What is run, before the argument `manager`. Default: the sources, on the project's Node. `INSTALLED` is the built one. */
+  command?: readonly [string, ...string[]];
+  /** Where the log file goes; the environment's directory by default. */
+  directory?: string;
+  /** Ends the wait for /readyz. */
+  signal?: AbortSignal;
+}
+
+/** One line of /metrics. */
+export interface MetricSample {
+  name: string;
+  labels: Record<string, string>;
+  value: number;
 }
 
 const ROOT = join(import.meta.dirname, '../..');
 const START_LIMIT_MS = 30_000;
+const SOURCES = [join(ROOT, 'node_modules/node/bin/node'), join(ROOT, 'src/main.ts')] as const;
+/** What `npm ci` builds, as a user runs it. */
+export const INSTALLED = [join(ROOT, 'bin/capstan')] as const;
 
-/** `capstan manager`, run from the sources as a process of its own, as a user's Deployment would. */
+/** `capstan manager` as a process of its own, as in a user's Deployment. */
 export class Manager {
   readonly #process: OwnedProcess;
   readonly #health: string;
@@ -35,11 +51,12 @@ export class Manager {
   /** Starts and waits until /readyz says ok. Stopped with the environment at the latest. */
   static async start(environment: Environment, options: ManagerOptions = {}): Promise<Manager> {
     const [health, metrics] = [await environment.ports.take(), await environment.ports.take()];
-    const process = await environment.processes.start({
+    const [command, ...before] = options.command ?? SOURCES;
+    const process = environment.processes.start({
       name: options.name ?? `manager-${String(health)}`,
-      command: join(ROOT, 'node_modules/node/bin/node'),
+      command,
       args: [
-        join(ROOT, 'src/main.ts'),
+        ...before,
         'manager',
         `--kubeconfig=${options.kubeconfig ?? environment.management.adminKubeconfigPath}`,
         `--helm=${options.helm ?? environment.binaries.helm}`,
@@ -50,7 +67,7 @@ export class Manager {
         '--log-format=json',
         ...(options.flags ?? []),
       ],
-      directory: environment.directory,
+      directory: options.directory ?? environment.directory,
       env: options.env,
     });
     const manager = new Manager({
@@ -58,7 +75,7 @@ export class Manager {
       health: `http://127.0.0.1:${String(health)}`,
       metrics: `http://127.0.0.1:${String(metrics)}/metrics`,
     });
-    await manager.ready();
+    await manager.ready(options.signal);
     return manager;
   }
 
@@ -71,14 +88,23 @@ export class Manager {
     return this.#process.running;
   }
 
-  async ready(): Promise<void> {
+  /** Aborted when the process has ended; the reason is an error with the end of its log. */
+  get ended(): AbortSignal {
+    return this.#process.ended;
+  }
+
+  get logFile(): string {
+    return this.#process.logFile;
+  }
+
+  async ready(signal?: AbortSignal): Promise<void> {
     await eventually(
-      async (signal) => {
+      async (limited) => {
         if (!this.running) return;
-        const answer = await fetch(`${this.#health}/readyz`, { signal });
+        const answer = await fetch(`${this.#health}/readyz`, { signal: limited });
         if (!answer.ok) throw new Error(await answer.text());
       },
-      { timeoutMs: START_LIMIT_MS, what: 'the manager is ready' },
+      { timeoutMs: START_LIMIT_MS, what: 'the manager is ready', signal },
     );
     if (!this.running) throw new Error(`the manager ended:\n${this.#process.logTail()}`);
   }
@@ -90,15 +116,22 @@ export class Manager {
 
   /** Sum of a metric over all label sets that contain `labels`; 0 when there is none. */
   async metric(name: string, labels: Record<string, string> = {}): Promise<number> {
+    const wanted = Object.entries(labels);
+    return (await this.metrics())
+      .filter((sample) => sample.name === name && wanted.every(([key, value]) => sample.labels[key] === value))
+      .reduce((sum, sample) => sum + sample.value, 0);
+  }
+
+  /** All that /metrics tells now. */
+  async metrics(): Promise<MetricSample[]> {
     const text = await (await fetch(this.#metrics)).text();
-    let sum = 0;
-    for (const line of text.split('\n')) {
+    return text.split('\n').flatMap((line) => {
       const match = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line);
-      if (match?.[1] !== name) continue;
-      const set = match[2] ?? '';
-      if (Object.entries(labels).every(([key, value]) => set.includes(`${key}="${value}"`))) sum += Number(match[3]);
-    }
-    return sum;
+      if (!match) return [];
+      const pairs = [...(match[2] ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)];
+      const labels = Object.fromEntries(pairs.map(([, key = '', value = '']) => [key, value]));
+      return [{ name: match[1] ?? '', labels, value: Number(match[3]) }];
+    });
   }
 
   /** SIGTERM, and waits: what a Deployment's rollout does. */

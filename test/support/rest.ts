@@ -52,6 +52,15 @@ export interface RestRequest {
   signal?: AbortSignal;
 }
 
+/** What a watch tells. BOOKMARK is left out: the tests' watches ask for none. */
+export interface WatchEvent<T> {
+  type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  object: T;
+}
+
+/** The server ends a watch after this long (s): before undici would call a quiet one dead (300 s without a byte). */
+const WATCH_SECONDS = 240;
+
 /** How a client reaches and is known to a server. */
 export interface RestOptions {
   server: string;
@@ -135,6 +144,30 @@ export class RestClient {
     await this.#unlessMissing(this.request('DELETE', path));
   }
 
+  /**
+   * What happens after `resourceVersion`, until the server ends the watch (4 min) or `signal` aborts.
+   * @throws ApiError, also for an ERROR event such as 410; the signal's reason.
+   */
+  async *watch<T = KubeObject>(
+    path: string,
+    options: { resourceVersion: string; signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent<T>> {
+    const { resourceVersion, signal } = options;
+    const query = `watch=1&resourceVersion=${resourceVersion}&timeoutSeconds=${WATCH_SECONDS}`;
+    const { statusCode, body } = await request(`${this.#options.server}${path}?${query}`, {
+      dispatcher: this.#agent,
+      signal,
+      headers: this.#headers('json'),
+    });
+    if (statusCode >= 300) throw new ApiError(`watch ${path}`, statusCode, await body.text());
+    let rest = '';
+    for await (const chunk of body.setEncoding('utf8') as AsyncIterable<string>) {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) yield parseEvent<T>(path, line);
+    }
+  }
+
   /** Closes every connection, running requests included. */
   async close(): Promise<void> {
     await this.#agent.destroy();
@@ -158,6 +191,13 @@ export class RestClient {
 
 function isJson(contentType: string | string[] | undefined): boolean {
   return typeof contentType === 'string' && contentType.startsWith('application/json');
+}
+
+function parseEvent<T>(path: string, line: string): WatchEvent<T> {
+  const event = JSON.parse(line) as WatchEvent<T> | { type: 'ERROR'; object: { code?: number } };
+  if (event.type === 'ERROR')
+    throw new ApiError(`watch ${path}`, event.object.code ?? 500, JSON.stringify(event.object));
+  return event;
 }
 
 function parseStatus(body: string): { message: string; reason: string } {

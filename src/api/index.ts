@@ -1,0 +1,3 @@
+export type * from './conditions.ts';
+export type * from './types.ts';
+export * from './names.ts';

@@ -1,0 +1,182 @@
+import { Container } from 'inversify';
+import { mkdirSync, mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  CachedChartStore,
+  helmProcessOptions,
+  HelmProcesses,
+  HelmValuesRenderer,
+  ProcessHelmEngine,
+} from '../helm/index.ts';
+import { CapiProvider } from '../providers/capi/index.ts';
+import { continuousStrategy, createReconcilers, installOnceStrategy } from '../reconcilers/index.ts';
+import type { ReconcilerOptions } from '../reconcilers/index.ts';
+import {
+  clusterConnection,
+  createCluster,
+  KubeEventRecorder,
+  kubeConnectionFactory,
+  LOCAL_CLUSTER,
+  SupervisedFleet,
+} from '../runtime/index.ts';
+import type { Telemetry } from '../telemetry/index.ts';
+import { AppError } from './errors.ts';
+import { findProgram } from './find-program.ts';
+import { connectManagement } from './management.ts';
+import type { Environment, ManagerOptions } from './options.ts';
+import { TOKENS } from './tokens.ts';
+
+/**
+ * The one place that binds. Everything is made on first use and once; nothing runs until the manager starts it. A
+ * library user rebinds what is to be different, and adds strategies and providers beside ours.
+ */
+export function createContainer(options: ManagerOptions, env: Environment, telemetry: Telemetry): Container {
+  const container = new Container({ defaultScope: 'Singleton' });
+  container.bind(TOKENS.options).toConstantValue(options);
+  container.bind(TOKENS.environment).toConstantValue(env);
+  container.bind(TOKENS.telemetry).toConstantValue(telemetry);
+  bindClusters(container);
+  bindHelm(container);
+  bindWork(container);
+  return container;
+}
+
+function bindClusters(container: Container): void {
+  container
+    .bind(TOKENS.connection)
+    .toResolvedValue(connectManagement, [TOKENS.options, TOKENS.environment, TOKENS.telemetry]);
+  container
+    .bind(TOKENS.management)
+    .toResolvedValue(
+      (connection, telemetry) =>
+        createCluster(LOCAL_CLUSTER, clusterConnection(LOCAL_CLUSTER, connection, telemetry)).cluster,
+      [TOKENS.connection, TOKENS.telemetry],
+    );
+  container.bind(TOKENS.fleet).toResolvedValue(
+    (options, telemetry) =>
+      new SupervisedFleet({
+        telemetry,
+        factory: kubeConnectionFactory({
+          telemetry,
+          http2: options.http2,
+          allowExec: options.allowExecPlugins,
+          userAgent: options.userAgent,
+        }),
+      }),
+    [TOKENS.options, TOKENS.telemetry],
+  );
+  container.bind(TOKENS.provider).toResolvedValue(
+    (options, management, telemetry) =>
+      new CapiProvider({
+        management,
+        telemetry,
+        ...(options.namespace === '' ? {} : { namespace: options.namespace }),
+      }),
+    [TOKENS.options, TOKENS.management, TOKENS.telemetry],
+  );
+}
+
+function bindHelm(container: Container): void {
+  container
+    .bind(TOKENS.processes)
+    .toResolvedValue(helmProcesses, [TOKENS.options, TOKENS.environment, TOKENS.telemetry]);
+  container
+    .bind(TOKENS.engine)
+    .toResolvedValue(
+      (processes, telemetry) => new ProcessHelmEngine(processes, telemetry),
+      [TOKENS.processes, TOKENS.telemetry],
+    );
+  container
+    .bind(TOKENS.charts)
+    .toResolvedValue(
+      (options, env, telemetry) =>
+        new CachedChartStore({ directory: workDirectory(options, env), http: { proxy: proxyOf(env) } }, telemetry),
+      [TOKENS.options, TOKENS.environment, TOKENS.telemetry],
+    );
+  container
+    .bind(TOKENS.values)
+    .toResolvedValue(
+      (processes, telemetry) => new HelmValuesRenderer(processes, {}, telemetry),
+      [TOKENS.processes, TOKENS.telemetry],
+    );
+}
+
+function bindWork(container: Container): void {
+  container.bind(TOKENS.strategy).toConstantValue(continuousStrategy);
+  container.bind(TOKENS.strategy).toConstantValue(installOnceStrategy);
+  container
+    .bind(TOKENS.events)
+    .toResolvedValue(
+      (management, env, telemetry) =>
+        new KubeEventRecorder({ client: management.client, telemetry, component: 'capstan', instance: env.hostname }),
+      [TOKENS.management, TOKENS.environment, TOKENS.telemetry],
+    );
+  container.bind(TOKENS.reconcilers).toDynamicValue(() =>
+    createReconcilers({
+      management: container.get(TOKENS.management),
+      fleet: container.get(TOKENS.fleet),
+      engine: container.get(TOKENS.engine),
+      charts: container.get(TOKENS.charts),
+      values: container.get(TOKENS.values),
+      strategies: container.getAll(TOKENS.strategy),
+      events: container.get(TOKENS.events),
+      telemetry: container.get(TOKENS.telemetry),
+      options: reconcilerOptions(container.get(TOKENS.options)),
+    }),
+  );
+}
+
+function reconcilerOptions(options: ManagerOptions): ReconcilerOptions {
+  return {
+    ...(options.namespace === '' ? {} : { namespace: options.namespace }),
+    ...(options.watchFilter === '' ? {} : { watchFilter: options.watchFilter }),
+    chartProxyConcurrency: options.chartProxyConcurrency,
+    releaseProxyConcurrency: options.releaseProxyConcurrency,
+    waitConcurrency: options.waitConcurrency,
+    syncPeriodMs: options.syncPeriodMs,
+    allowCrossNamespaceSecrets: options.crossNamespaceSecrets,
+    graceMs: options.drainTimeoutMs,
+  };
+}
+
+function helmProcesses(options: ManagerOptions, env: Environment, telemetry: Telemetry): HelmProcesses {
+  const helmPath = findProgram(options.helm, env.path);
+  if (helmPath === undefined) {
+    throw new AppError('HELM', `there is no helm that may be run (--helm ${options.helm})`, {
+      advice: 'install Helm 3.17 or later (4 is best), or name its path with --helm',
+    });
+  }
+  return new HelmProcesses(
+    helmProcessOptions({
+      helmPath,
+      workDir: workDirectory(options, env),
+      maxWaitingProcesses: options.waitConcurrency,
+      proxy: proxyOf(env),
+      // What an allowed exec plugin is looked for in; without plugins helm starts nothing.
+      ...(options.allowExecPlugins ? { path: env.path } : {}),
+    }),
+    telemetry,
+  );
+}
+
+/** --cache-dir, made when missing, or a folder of this process's own below the temporary directory. */
+function workDirectory(options: ManagerOptions, env: Environment): string {
+  if (options.cacheDirectory === '') return env.temporaryDirectory;
+  try {
+    mkdirSync(options.cacheDirectory, { recursive: true, mode: 0o700 });
+    return mkdtempSync(join(options.cacheDirectory, 'run-'));
+  } catch (error) {
+    throw new AppError('USAGE', `--cache-dir ${options.cacheDirectory} cannot be used: ${(error as Error).message}`, {
+      advice: 'name a folder that this user may write to',
+      cause: error,
+    });
+  }
+}
+
+function proxyOf(env: Environment): { httpProxy?: string; httpsProxy?: string; noProxy?: string } {
+  return {
+    ...(env.httpProxy === '' ? {} : { httpProxy: env.httpProxy }),
+    ...(env.httpsProxy === '' ? {} : { httpsProxy: env.httpsProxy }),
+    ...(env.noProxy === '' ? {} : { noProxy: env.noProxy }),
+  };
+}

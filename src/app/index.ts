@@ -1,0 +1,9 @@
+/** The composition root, as the binary and library users see it. */
+export { readCommandLine } from './command-line.ts';
+export type { Command } from './command-line.ts';
+export { createContainer } from './container.ts';
+export { readEnvironment } from './environment.ts';
+export { AppError } from './errors.ts';
+export { runManager } from './manager-command.ts';
+export type { Environment, ManagerOptions } from './options.ts';
+export { TOKENS } from './tokens.ts';

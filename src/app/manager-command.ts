@@ -1,0 +1,107 @@
+import type { Container } from 'inversify';
+import { randomUUID } from 'node:crypto';
+import { LeaderElector, Manager } from '../runtime/index.ts';
+import type { Runnable } from '../runtime/index.ts';
+import { createLogger, createTelemetry } from '../telemetry/index.ts';
+import type { Logger, Telemetry } from '../telemetry/index.ts';
+import { createContainer } from './container.ts';
+import { HealthServer } from './health-server.ts';
+import { parseAddress } from './http-address.ts';
+import { MetricsAccess } from './metrics-access.ts';
+import { MetricsServer } from './metrics-server.ts';
+import type { Environment, ManagerOptions } from './options.ts';
+import { checkApiServer, checkCrds, checkHelm } from './startup-checks.ts';
+import { TOKENS } from './tokens.ts';
+
+/** After the controllers have drained, helm processes that are left get so long between SIGTERM and SIGKILL. */
+const HELM_GRACE_MS = 5_000;
+/** What the controllers' grace does not cover: aborting what still runs, and its last writes. */
+const DRAIN_MARGIN_MS = 8_000;
+
+/** Runs until `signal` aborts and everything has stopped. Rejects with an AppError that says what to do. Who calls: main. */
+export async function runManager(options: ManagerOptions, env: Environment, signal: AbortSignal): Promise<void> {
+  const log = createLogger({ format: options.logFormat, level: options.logLevel });
+  const telemetry = createTelemetry({ log });
+  for (const { flag, why } of options.ignoredFlags) log.warn(`${flag} has no effect: ${why}`);
+  const container = createContainer(options, env, telemetry);
+  const connection = container.get(TOKENS.connection);
+  try {
+    const helm = await check(container, signal);
+    log.info('starting', { version: options.version, helm, server: connection.server });
+    await manager(container, telemetry).run(signal);
+    log.info('stopped');
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    await container.get(TOKENS.engine).close(HELM_GRACE_MS);
+    await connection.close();
+  }
+}
+
+async function check(container: Container, signal: AbortSignal): Promise<string> {
+  const helm = await checkHelm(container.get(TOKENS.engine), container.get(TOKENS.options).helm, signal);
+  const management = container.get(TOKENS.management);
+  await checkApiServer(management.client, container.get(TOKENS.connection).server, signal);
+  await checkCrds(management.discovery, signal);
+  return helm;
+}
+
+function manager(container: Container, telemetry: Telemetry): Manager {
+  const options = container.get(TOKENS.options);
+  const built: Manager = new Manager({
+    telemetry,
+    fleet: container.get(TOKENS.fleet),
+    servers: servers(container, telemetry, {
+      notReady: () => (built.phase === 'starting' || built.phase === 'stopping' ? built.phase : undefined),
+    }),
+    background: [container.get(TOKENS.events)],
+    ...(options.leaderElect ? { leader: leader(container, telemetry.log) } : {}),
+    providers: container.getAll(TOKENS.provider),
+    controllers: container.get(TOKENS.reconcilers),
+    drainMs: options.drainTimeoutMs + DRAIN_MARGIN_MS,
+  });
+  return built;
+}
+
+function servers(
+  container: Container,
+  telemetry: Telemetry,
+  readiness: { notReady(): string | undefined },
+): Runnable[] {
+  const options = container.get(TOKENS.options);
+  const health = parseAddress('--health-addr', options.healthAddress);
+  const metrics = parseAddress('--diagnostics-address', options.diagnosticsAddress);
+  return [
+    ...(health === undefined ? [] : [new HealthServer(health, readiness)]),
+    ...(metrics === undefined
+      ? []
+      : [
+          new MetricsServer(
+            {
+              address: metrics,
+              ...(options.insecureDiagnostics
+                ? {}
+                : { access: new MetricsAccess(container.get(TOKENS.management).client) }),
+            },
+            telemetry,
+          ),
+        ]),
+  ];
+}
+
+function leader(container: Container, log: Logger): LeaderElector {
+  const options = container.get(TOKENS.options);
+  // As client-go's candidates: the host's name for people, a part of chance because two processes may share a host.
+  const identity = `${container.get(TOKENS.environment).hostname}_${randomUUID()}`;
+  log.debug('seeking leadership', { lease: `${options.leaseNamespace}/${options.leaseName}`, identity });
+  return new LeaderElector({
+    client: container.get(TOKENS.management).client,
+    telemetry: container.get(TOKENS.telemetry),
+    namespace: options.leaseNamespace,
+    leaseName: options.leaseName,
+    identity,
+    leaseDurationMs: options.leaseDurationMs,
+    renewDeadlineMs: options.renewDeadlineMs,
+    retryPeriodMs: options.retryPeriodMs,
+  });
+}

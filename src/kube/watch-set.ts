@@ -1,0 +1,180 @@
+import type { Counter, Gauge } from 'prom-client';
+import { counter, gauge } from '../telemetry/index.ts';
+import type { Logger, Telemetry } from '../telemetry/index.ts';
+import type { WatchConnection } from './list-watch.ts';
+import type { ListWatchOptions, WatchProblem } from './list-watch-options.ts';
+import { WatchInformer } from './informer.ts';
+import { watchKey } from './watch-key.ts';
+import type { Informer, KubeObject, WatchSet, WatchTarget } from './types.ts';
+
+/** What a watch set needs of its connection. */
+export type WatchSetConnection = WatchConnection & { readonly clusterName: string; readonly telemetry: Telemetry };
+
+export interface WatchSetOptions extends ListWatchOptions {
+  /** Ends all watches, as `close` does. */
+  readonly signal?: AbortSignal;
+}
+
+/** One running watch and who holds it. */
+interface Watch {
+  readonly informer: WatchInformer<KubeObject>;
+  readonly owners: Set<object>;
+  readonly stop: AbortController;
+}
+
+/** The watches of one connection, shared by key (see WatchSet). Owns the informers it starts: `close` ends them all. */
+export class SharedWatchSet implements WatchSet {
+  readonly #connection: WatchSetConnection;
+  readonly #options: WatchSetOptions;
+  readonly #log: Logger;
+  readonly #starts: Counter<'cluster'>;
+  readonly #stops: Counter<'cluster'>;
+  readonly #open: Gauge<'cluster'>;
+  readonly #watches = new Map<string, Watch>();
+  readonly #held = new Map<object, Set<string>>();
+  readonly #running = new Set<Promise<void>>();
+  readonly #onAbort = (): void => {
+    this.#stopAll();
+  };
+  #closed = false;
+
+  constructor(connection: WatchSetConnection, options: WatchSetOptions = {}) {
+    const { metrics } = connection.telemetry;
+    this.#connection = connection;
+    this.#options = options;
+    this.#log = connection.telemetry.log.with({ cluster: connection.clusterName });
+    this.#starts = counter(
+      metrics,
+      'capstan_watch_starts_total',
+      'Watches that began because nobody held them before',
+      ['cluster'],
+    );
+    this.#stops = counter(
+      metrics,
+      'capstan_watch_stops_total',
+      'Watches that ended because nobody held them any more',
+      ['cluster'],
+    );
+    this.#open = gauge(metrics, 'capstan_watches', 'Watches held now', ['cluster']);
+    if (options.signal?.aborted === true) this.#closed = true;
+    else options.signal?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  set(owner: object, targets: readonly WatchTarget[]): void {
+    const before = this.#held.get(owner) ?? new Set<string>();
+    const after = new Map(targets.map((target) => [watchKey(target), target]));
+    // Start before stop: a target that moves from one key to another is watched all the time.
+    for (const [key, target] of after) this.#take(owner, key, target);
+    for (const key of [...before]) if (!after.has(key)) this.#drop(owner, key);
+  }
+
+  hold<T extends KubeObject>(owner: object, target: WatchTarget): Informer<T> {
+    return typed<T>(this.#take(owner, watchKey(target), target).informer);
+  }
+
+  get<T extends KubeObject>(target: WatchTarget): Informer<T> | undefined {
+    const watch = this.#watches.get(watchKey(target));
+    return watch === undefined ? undefined : typed<T>(watch.informer);
+  }
+
+  release(owner: object): void {
+    this.set(owner, []);
+  }
+
+  /** Stops every watch; resolves when all have stopped. Nothing starts afterwards. */
+  async close(): Promise<void> {
+    this.#stopAll();
+    await Promise.all(this.#running);
+  }
+
+  #take(owner: object, key: string, target: WatchTarget): Watch {
+    const watch = this.#watches.get(key) ?? this.#start(key, target);
+    watch.owners.add(owner);
+    const held = this.#held.get(owner);
+    if (held === undefined) this.#held.set(owner, new Set([key]));
+    else held.add(key);
+    return watch;
+  }
+
+  #drop(owner: object, key: string): void {
+    const held = this.#held.get(owner);
+    held?.delete(key);
+    if (held?.size === 0) this.#held.delete(owner);
+    const watch = this.#watches.get(key);
+    if (watch === undefined) return;
+    watch.owners.delete(owner);
+    if (watch.owners.size === 0) this.#stop(key, watch);
+  }
+
+  #start(key: string, target: WatchTarget): Watch {
+    const log = this.#log.with({ watch: describe(target) });
+    const informer = new WatchInformer<KubeObject>(this.#connection, target, {
+      ...this.#options,
+      onProblem: (problem) => {
+        this.#tell(problem, log);
+      },
+      onHandlerError: (error) => {
+        log.error('a handler of a watch threw', { err: error });
+      },
+    });
+    const watch: Watch = { informer, owners: new Set(), stop: new AbortController() };
+    this.#watches.set(key, watch);
+    if (this.#closed) {
+      watch.stop.abort();
+      this.#watches.delete(key);
+    } else {
+      this.#starts.inc({ cluster: this.#connection.clusterName });
+      this.#open.inc({ cluster: this.#connection.clusterName });
+    }
+    this.#run(watch, log);
+    return watch;
+  }
+
+  /** The background task: its end and its failure are heard here. */
+  #run(watch: Watch, log: Logger): void {
+    const running = watch.informer
+      .run(watch.stop.signal)
+      .catch((error: unknown) => {
+        log.error('a watch ended by itself; that is a defect', { err: error });
+      })
+      .finally(() => {
+        this.#running.delete(running);
+      });
+    this.#running.add(running);
+  }
+
+  #stop(key: string, watch: Watch): void {
+    if (this.#watches.get(key) !== watch) return;
+    this.#watches.delete(key);
+    watch.stop.abort();
+    this.#stops.inc({ cluster: this.#connection.clusterName });
+    this.#open.dec({ cluster: this.#connection.clusterName });
+  }
+
+  #stopAll(): void {
+    this.#closed = true;
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+    for (const [key, watch] of [...this.#watches]) this.#stop(key, watch);
+    this.#held.clear();
+  }
+
+  #tell(problem: WatchProblem, log: Logger): void {
+    const level = problem.error.code === 'Gone' ? 'debug' : 'warn';
+    log[level]('a watch failed and is tried again', { err: problem.error, retryInMs: problem.retryInMs });
+    this.#options.onProblem?.(problem);
+  }
+}
+
+/** A key belongs to one resource, and its caller says what that resource's objects are. */
+function typed<T extends KubeObject>(informer: Informer<KubeObject>): Informer<T> {
+  return informer as Informer<T>;
+}
+
+function describe({ resource, namespace, form }: WatchTarget): string {
+  const name = resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
+  return `${name}${namespace === undefined ? '' : ` in ${namespace}`}${form === 'metadata' ? ' (metadata)' : ''}`;
+}

@@ -1,0 +1,2 @@
+export { CapiProvider } from './capi-provider.ts';
+export type { CapiProviderOptions } from './capi-provider.ts';

@@ -1,0 +1,296 @@
+/** One placement: a HelmChartProxy on a Cluster. Everything that fails here concerns this cluster alone (caaph W8). */
+import { HCP_FINALIZER } from '../../api/index.ts';
+import type { HelmChartProxy, HelmReleaseProxy } from '../../api/index.ts';
+import { matchesSelector } from '../../kube/index.ts';
+import type { KubeClient } from '../../kube/index.ts';
+import { namespacedClusterName } from '../../runtime/index.ts';
+import type { EventRecorder, Fleet, ReconcileContext, Reconciler, Request, Result } from '../../runtime/index.ts';
+import { bounded } from '../conditions.ts';
+import { ReconcilerError, hasCode } from '../errors.ts';
+import { HRP } from '../resources.ts';
+import type { CapiCluster } from '../shared.ts';
+import { FIELD_MANAGER } from '../status-writer.ts';
+import type { StatusWriter } from '../status-writer.ts';
+import type { Strategy } from '../types.ts';
+import type { Builtins } from './builtins.ts';
+import { decide, mayAct } from './decide.ts';
+import type { Action, Observed } from './decide.ts';
+import { adoptedReleaseProxy, isOwnedBy, newReleaseProxy, strategyName, updatedReleaseProxy } from './desired.ts';
+import type { Placement } from './desired.ts';
+import { sortOut } from './duplicates.ts';
+import type { Duplicates } from './duplicates.ts';
+import { clusterOf, keyOf, selectorProblem } from './fleet-view.ts';
+import type { FleetView } from './fleet-view.ts';
+import type { NamedIn } from './naming.ts';
+import type { Outcome, Outcomes } from './outcomes.ts';
+import type { Values } from './values.ts';
+
+export interface PlacementParts {
+  readonly view: FleetView;
+  readonly values: Values;
+  readonly builtins: Builtins;
+  readonly client: KubeClient;
+  readonly chartProxies: StatusWriter<HelmChartProxy>;
+  readonly releaseProxies: StatusWriter<HelmReleaseProxy>;
+  readonly strategies: readonly Strategy[];
+  readonly fleet: Fleet;
+  readonly outcomes: Outcomes;
+  readonly events: EventRecorder;
+  /** `group/version` of Cluster. */
+  readonly clusterApiVersion: string;
+  readonly watchFilter?: string;
+  /** Told when the status of a HelmChartProxy has something new to say. */
+  readonly touch: (chartProxy: NamedIn) => void;
+}
+
+/** What a reconcile of one placement works with. */
+interface Work {
+  readonly request: Request;
+  readonly context: ReconcileContext;
+  readonly chartProxy: HelmChartProxy;
+  readonly clusterKey: NamedIn;
+  readonly cluster: CapiCluster | undefined;
+  readonly duplicates: Duplicates;
+  readonly observed: Observed;
+}
+
+const DONE: Outcome = { state: 'done' };
+/** Characters of an Event's message. */
+const MAX_EVENT = 1000;
+/** Reason of a failed write, as CAAPH's. */
+const CREATION_FAILED = 'HelmReleaseProxyCreationFailed';
+const DELETION_FAILED = 'HelmReleaseProxyDeletionFailed';
+
+/** Never asks for the workload cluster: a cluster that cannot be reached still gets its HelmReleaseProxy. */
+export class PlacementReconciler implements Reconciler {
+  readonly #parts: PlacementParts;
+  readonly #strategies: ReadonlyMap<string, Strategy>;
+
+  constructor(parts: PlacementParts) {
+    this.#parts = parts;
+    this.#strategies = new Map(parts.strategies.map((strategy) => [strategy.name, strategy]));
+  }
+
+  async reconcile(request: Request, context: ReconcileContext): Promise<Result> {
+    const clusterKey = clusterOf(request);
+    const known = this.#parts.view.chartProxy(request);
+    if (clusterKey === undefined || known === undefined || !this.#parts.view.isWatched(known)) {
+      this.#parts.builtins.release(request);
+      return {};
+    }
+    const work = this.#look(request, context, { chartProxy: this.#parts.chartProxies.freshest(known), clusterKey });
+    try {
+      const outcome = await this.#act(work);
+      this.#settle(work, outcome === DONE ? conflictOf(work.duplicates) : outcome);
+      return {};
+    } catch (error) {
+      context.signal.throwIfAborted();
+      this.#settle(work, failureOf(error));
+      if (error instanceof ReconcilerError && error.class !== 'Retry') return {};
+      throw error;
+    }
+  }
+
+  #look(request: Request, context: ReconcileContext, of: { chartProxy: HelmChartProxy; clusterKey: NamedIn }): Work {
+    const { chartProxy, clusterKey } = of;
+    const cluster = this.#parts.view.cluster(clusterKey);
+    const placed = this.#parts.view
+      .placed(chartProxy, clusterKey)
+      .map((proxy) => this.#parts.releaseProxies.freshest(proxy));
+    const duplicates = sortOut(placed);
+    const state = this.#parts.fleet.state(namespacedClusterName(clusterKey.namespace, clusterKey.name));
+    const engaged = state?.phase === 'engaged' || state?.phase === 'degraded';
+    const observed: Observed = {
+      chartProxy,
+      cluster,
+      selected: isSelected(chartProxy, cluster),
+      proxy: duplicates.keep,
+      strategy: this.#strategies.get(strategyName(chartProxy.spec)),
+      engaged,
+      workloadUid: engaged ? state.cluster.uid : undefined,
+    };
+    return { request, context, chartProxy, clusterKey, cluster, duplicates, observed };
+  }
+
+  /** Resolves to what became of the placement; undefined: nothing to say about it yet. */
+  async #act(work: Work): Promise<Outcome | undefined> {
+    // An invalid selector says nothing: nobody comes in and nobody is thrown out on its account (caaph W9).
+    if (work.cluster !== undefined && selectorProblem(work.chartProxy) !== undefined) return undefined;
+    if (mayAct(work.observed)) await this.#removeDuplicates(work);
+    return this.#do(work, decide(work.observed));
+  }
+
+  async #do(work: Work, action: Action): Promise<Outcome | undefined> {
+    switch (action.type) {
+      case 'none':
+        work.context.log.debug('nothing to place', { why: action.why });
+        return DONE;
+      case 'wait':
+        work.context.log.debug('placement waits', { why: action.why });
+        return action.reinstalling ? reinstalling(work) : DONE;
+      case 'delete':
+        return this.#delete(work, action);
+      case 'adopt':
+        return this.#adopt(work);
+      case 'create':
+      case 'update':
+        return this.#place(work);
+    }
+  }
+
+  async #place(work: Work): Promise<Outcome | undefined> {
+    const { chartProxy, cluster, context } = work;
+    const proxy = work.observed.proxy;
+    if (cluster === undefined) return DONE;
+    // Without the finalizer nobody would clean up; its arrival is an event.
+    if (proxy === undefined && chartProxy.metadata.finalizers?.includes(HCP_FINALIZER) !== true) return undefined;
+    const values = await this.#parts.values.of({ request: work.request, chartProxy, cluster, proxy }, context.signal);
+    const placement: Placement = {
+      chartProxy,
+      cluster,
+      clusterApiVersion: this.#parts.clusterApiVersion,
+      watchFilter: this.#parts.watchFilter,
+    };
+    if (proxy === undefined) return this.#create(work, newReleaseProxy(placement, values));
+    const after = await this.#parts.releaseProxies.update(
+      proxy,
+      (current) => updatedReleaseProxy(current, placement, values),
+      { signal: context.signal, observe: false },
+    );
+    if (after !== undefined && after !== proxy)
+      context.log.info('HelmReleaseProxy updated', { proxy: proxy.metadata.name });
+    return DONE;
+  }
+
+  async #create(work: Work, proxy: HelmReleaseProxy): Promise<Outcome> {
+    const { context } = work;
+    const name = proxy.metadata.name;
+    try {
+      const made = await this.#parts.client.create(HRP, proxy, { signal: context.signal, fieldManager: FIELD_MANAGER });
+      this.#parts.releaseProxies.note(made);
+      context.log.info('HelmReleaseProxy created', { proxy: name });
+      return DONE;
+    } catch (error) {
+      if (!hasCode(error, 'AlreadyExists')) throw error;
+      return this.#taken(work, name, error);
+    }
+  }
+
+  /** The name is in use: by this very placement, when the cache lags behind; by a predecessor on its way out; or by somebody else. */
+  async #taken(work: Work, name: string, cause: unknown): Promise<Outcome> {
+    const { chartProxy, context } = work;
+    const key = { namespace: chartProxy.metadata.namespace, name };
+    const standing = await this.#parts.client.find<HelmReleaseProxy>(HRP, key, { signal: context.signal });
+    if (standing === undefined) throw cause;
+    if (standing.metadata.deletionTimestamp !== undefined) return reinstalling(work);
+    if (isOwnedBy(standing, chartProxy)) return DONE;
+    throw new ReconcilerError({
+      code: CREATION_FAILED,
+      class: 'Wait',
+      message: `HelmReleaseProxy ${name} for cluster '${work.clusterKey.name}' exists already and belongs to somebody else`,
+      cause,
+    });
+  }
+
+  async #adopt(work: Work): Promise<Outcome> {
+    const { cluster, observed, context } = work;
+    if (observed.proxy === undefined) return DONE;
+    await this.#parts.releaseProxies.update(
+      observed.proxy,
+      (current) => adoptedReleaseProxy(current, cluster?.metadata.uid, observed.workloadUid),
+      { signal: context.signal, observe: false },
+    );
+    return DONE;
+  }
+
+  async #delete(work: Work, action: Action & { type: 'delete' }): Promise<Outcome> {
+    const proxy = work.observed.proxy;
+    if (proxy !== undefined) await this.#remove(work, proxy, action.why);
+    return action.reinstall ? reinstalling(work) : DONE;
+  }
+
+  async #removeDuplicates(work: Work): Promise<void> {
+    const keep = work.duplicates.keep?.metadata.name ?? '';
+    for (const proxy of work.duplicates.remove) await this.#remove(work, proxy, `${keep} is for the same cluster`);
+  }
+
+  async #remove(work: Work, proxy: HelmReleaseProxy, why: string): Promise<void> {
+    const { namespace, name, uid } = proxy.metadata;
+    try {
+      await this.#parts.client.delete(HRP, { namespace, name }, { uid, signal: work.context.signal });
+      work.context.log.info('HelmReleaseProxy is being deleted', { proxy: name, why });
+    } catch (error) {
+      // Another object has the name by now: its event brings us back.
+      if (hasCode(error, 'Conflict')) return;
+      work.context.signal.throwIfAborted();
+      throw new ReconcilerError({
+        code: DELETION_FAILED,
+        class: 'Retry',
+        message: `failed to delete HelmReleaseProxy ${name} on cluster '${work.clusterKey.name}': ${messageOf(error)}`,
+        cause: error,
+      });
+    }
+  }
+
+  /** Notes the outcome; what is new reaches the status and, when it is bad, an Event. */
+  #settle(work: Work, outcome: Outcome | undefined): void {
+    const { chartProxy, clusterKey, observed } = work;
+    const uid = chartProxy.metadata.uid ?? '';
+    if (readsNothing(observed)) this.#parts.builtins.release(work.request);
+    if (isOver(observed) && (outcome ?? DONE).state === 'done') {
+      if (this.#parts.outcomes.drop(uid, clusterKey.name)) this.#parts.touch(keyOf(chartProxy));
+      return;
+    }
+    if (outcome === undefined) return;
+    const generation = chartProxy.metadata.generation ?? 0;
+    if (this.#parts.outcomes.settle(uid, clusterKey.name, { generation, outcome })) this.#tell(chartProxy, outcome);
+  }
+
+  #tell(chartProxy: HelmChartProxy, outcome: Outcome): void {
+    if (outcome.state === 'failed') {
+      const message = bounded(outcome.message, MAX_EVENT);
+      this.#parts.events.record(chartProxy, { type: 'Warning', reason: outcome.reason, message, action: 'Place' });
+    }
+    this.#parts.touch(keyOf(chartProxy));
+  }
+}
+
+/** Is there nothing left to be told of the placement? */
+function isOver({ cluster, selected }: Observed): boolean {
+  return cluster === undefined || !selected;
+}
+
+/** Will values not be needed again? */
+function readsNothing(observed: Observed): boolean {
+  return isOver(observed) || (observed.proxy !== undefined && observed.strategy?.handedOff(observed.proxy) === true);
+}
+
+function isSelected(chartProxy: HelmChartProxy, cluster: CapiCluster | undefined): boolean {
+  if (cluster === undefined || cluster.metadata.namespace !== chartProxy.metadata.namespace) return false;
+  return matchesSelector(chartProxy.spec.clusterSelector, cluster.metadata.labels);
+}
+
+function reinstalling(work: Work): Outcome {
+  // CAAPH's words (caaph §3.2, TestReconcileForCluster 5).
+  const message = `HelmReleaseProxy on cluster '${work.clusterKey.name}' successfully deleted, preparing to reinstall`;
+  return { state: 'reinstalling', message };
+}
+
+function conflictOf({ keep, conflicting }: Duplicates): Outcome {
+  if (keep === undefined || conflicting.length === 0) return DONE;
+  const others = conflicting.map((proxy) => proxy.metadata.name).sort();
+  return {
+    state: 'failed',
+    reason: 'HelmReleaseProxyDuplicate',
+    message: `HelmReleaseProxy ${keep.metadata.name} counts for cluster '${keep.spec.clusterRef.name ?? ''}', but ${others.join(', ')} made a release of its own there; delete what is not wanted`,
+  };
+}
+
+function failureOf(error: unknown): Outcome {
+  if (error instanceof ReconcilerError) return { state: 'failed', reason: error.code, message: error.message };
+  return { state: 'failed', reason: CREATION_FAILED, message: messageOf(error) };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

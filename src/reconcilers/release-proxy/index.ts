@@ -1,0 +1,110 @@
+/** The controller `helmreleaseproxy`: HelmReleaseProxy → release (DESIGN §3, §4). Read reconciler.ts first, then release-run.ts. */
+import type { HelmReleaseProxy } from '../../api/index.ts';
+import { Controller } from '../../runtime/index.ts';
+import type { Request, Runnable } from '../../runtime/index.ts';
+import type { ManagementCaches } from '../shared.ts';
+import type { StatusWriter } from '../status-writer.ts';
+import type { ReconcilerDependencies } from '../types.ts';
+import { ReleaseMemories } from './memory.ts';
+import { helmOptions, waits } from './options.ts';
+import type { Parts, ReleaseCaches, ReleaseTools } from './parts.ts';
+import { BY_CLUSTER, BY_RELEASE, byCluster, byRelease } from './proxy.ts';
+import { ReleaseReaders } from './readers.ts';
+import { ReleaseProxyReconciler } from './reconciler.ts';
+import { ReleaseNames } from './release-name.ts';
+import { RepositoryAccess } from './repository-access.ts';
+import { ReleaseProxySources } from './sources.ts';
+import { StrategyRegistry } from './strategies.ts';
+import { defaultTools } from './tools.ts';
+
+export { FORCE_DELETE_ANNOTATION } from './proxy.ts';
+export type { ReleaseTools } from './parts.ts';
+
+/** As CAAPH's controller, whose name stands in metrics and dashboards. */
+const CONTROLLER_NAME = 'helmreleaseproxy';
+
+/** Work that waits for workloads has a pool of its own, so that `wait` cannot hold the fleet (caaph W28). */
+const WAIT_LANE = 'wait';
+
+/**
+ * Limit of one pass, milliseconds. Every step in it has its own: Helm's is the user's, who may ask for hours, so this one
+ * only ends what nothing else ended.
+ */
+const PASS_LIMIT_MS = 24 * 3_600_000;
+
+/** What this controller has in common with the chart-proxy half. */
+export interface ReleaseProxyShared {
+  readonly caches: Pick<ManagementCaches, 'ready'>;
+  /** One for both, so that each sees the other's writes at once. */
+  readonly writer: StatusWriter<HelmReleaseProxy>;
+  /** Replaced in tests. */
+  readonly tools?: Partial<ReleaseTools>;
+}
+
+/** The controller; it begins when the management cluster's caches are complete. Throws when two strategies have one name. */
+export function createReleaseProxyController(deps: ReconcilerDependencies, shared: ReleaseProxyShared): Runnable {
+  const strategies = new StrategyRegistry(deps.strategies);
+  return {
+    name: CONTROLLER_NAME,
+    run: async (signal) => {
+      const caches = await shared.caches.ready(signal);
+      caches.releaseProxies.addIndex(BY_CLUSTER, byCluster);
+      caches.releaseProxies.addIndex(BY_RELEASE, byRelease);
+      await runController({ deps, shared, strategies, caches }, signal);
+    },
+  };
+}
+
+interface Composition {
+  readonly deps: ReconcilerDependencies;
+  readonly shared: ReleaseProxyShared;
+  readonly strategies: StrategyRegistry;
+  readonly caches: ReleaseCaches;
+}
+
+async function runController(composition: Composition, signal: AbortSignal): Promise<void> {
+  const { deps, shared, strategies, caches } = composition;
+  const tools = { ...defaultTools(deps.telemetry), ...shared.tools };
+  // Events come once the sources listen, when everything below is made.
+  const readers = new ReleaseReaders({
+    create: tools.createReader,
+    onChange: (cluster, reader, key) => sources.storageChanged(cluster, reader, key),
+  });
+  const parts: Parts = {
+    deps,
+    caches,
+    writer: shared.writer,
+    strategies,
+    access: new RepositoryAccess(deps.management.client, deps.options),
+    names: new ReleaseNames(),
+    memories: new ReleaseMemories(),
+    readers,
+    tools,
+  };
+  const { releaseProxyConcurrency, waitConcurrency } = deps.options;
+  const controller = new Controller({
+    name: CONTROLLER_NAME,
+    reconciler: new ReleaseProxyReconciler(parts),
+    telemetry: deps.telemetry,
+    fleet: deps.fleet,
+    graceMs: deps.options.graceMs,
+    lane: (request) => laneOf(caches, request),
+    lanes: {
+      default: { concurrency: releaseProxyConcurrency, limitMs: PASS_LIMIT_MS },
+      [WAIT_LANE]: { concurrency: waitConcurrency, limitMs: PASS_LIMIT_MS },
+    },
+  });
+  const sources = new ReleaseProxySources(parts, controller);
+  const deaf = sources.listen();
+  try {
+    await controller.run(signal);
+  } finally {
+    deaf();
+    readers.close();
+  }
+}
+
+function laneOf(caches: ReleaseCaches, request: Request): string {
+  const proxy = caches.releaseProxies.get(request.namespace, request.name);
+  return proxy !== undefined && waits(helmOptions(proxy.spec.options)) ? WAIT_LANE : 'default';
+}

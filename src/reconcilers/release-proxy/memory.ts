@@ -1,0 +1,88 @@
+/**
+ * What one process remembers of an object's release between passes. Nothing here is needed for being right: a restart
+ * forgets it all, and the next pass reads storage anew.
+ */
+import type { ReleaseKey, ReleaseMark, ReleaseReader, ReleaseStatus, ReleaseSummary } from '../../helm/index.ts';
+
+/** The newest record as last read; `recordVersion` undefined: there was none. */
+interface Known {
+  readonly recordUid?: string;
+  readonly recordVersion?: string;
+}
+
+export class ReleaseMemory {
+  #known: Known | undefined;
+  #operating = false;
+  #held: { readonly uid: string; readonly status: ReleaseStatus; readonly atMs: number } | undefined;
+  #valuesDigest: { readonly generation: number; readonly digest: string } | undefined;
+
+  /** Our own operation runs: the changes it makes are no news. */
+  begin(): void {
+    this.#operating = true;
+  }
+
+  end(): void {
+    this.#operating = false;
+  }
+
+  /** Notes what storage was seen to hold. */
+  saw(summary: ReleaseSummary | undefined): void {
+    this.#known = { recordUid: summary?.recordUid, recordVersion: summary?.recordVersion };
+  }
+
+  /** Is the watch still behind what was read already? Then storage must be read from the server. */
+  isAheadOf(mark: ReleaseMark | undefined): boolean {
+    if (this.#known?.recordVersion === undefined) return false;
+    return mark === undefined || isNewer(this.#known.recordVersion, mark.recordVersion);
+  }
+
+  /**
+   * Does the watch tell something that no pass has seen? Events of our own operations come late, and must not wake the
+   * object: a failing upgrade would be tried again at once instead of after its back-off.
+   */
+  isNews(reader: ReleaseReader, key: ReleaseKey): boolean {
+    if (this.#operating) return false;
+    if (this.#known === undefined) return true;
+    const mark = reader.marks(key)[0];
+    const { recordUid, recordVersion } = this.#known;
+    if (mark === undefined || recordVersion === undefined)
+      return (mark === undefined) !== (recordVersion === undefined);
+    if (mark.recordUid === recordUid && mark.recordVersion === recordVersion) return false;
+    return !isNewer(recordVersion, mark.recordVersion);
+  }
+
+  /** When the release was first seen in this state under this record (epoch, milliseconds). */
+  heldSince(summary: ReleaseSummary, nowMs: number): number {
+    if (this.#held?.uid !== summary.recordUid || this.#held.status !== summary.status) {
+      this.#held = { uid: summary.recordUid, status: summary.status, atMs: nowMs };
+    }
+    return this.#held.atMs;
+  }
+
+  /** The digest of a generation's values, computed once: a large text costs milliseconds, and each resync asks. */
+  valuesDigest(generation: number, compute: () => string): string {
+    if (this.#valuesDigest?.generation !== generation) this.#valuesDigest = { generation, digest: compute() };
+    return this.#valuesDigest.digest;
+  }
+}
+
+/** By object uid. */
+export class ReleaseMemories {
+  readonly #byUid = new Map<string, ReleaseMemory>();
+
+  of(uid: string): ReleaseMemory {
+    let memory = this.#byUid.get(uid);
+    if (memory === undefined) this.#byUid.set(uid, (memory = new ReleaseMemory()));
+    return memory;
+  }
+
+  forget(uid: string): void {
+    this.#byUid.delete(uid);
+  }
+}
+
+/** As numbers, which resourceVersions are on every server that conforms (KEP-5504); others are taken for not newer. */
+function isNewer(a: string, b: string): boolean {
+  const [left, right] = [Number(a), Number(b)];
+  return Number.isSafeInteger(left) && Number.isSafeInteger(right) && left > right;
+}

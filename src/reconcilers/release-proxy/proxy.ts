@@ -1,0 +1,97 @@
+/** What can be told from a HelmReleaseProxy alone. */
+import { PAUSED_ANNOTATION, WATCH_FILTER_LABEL } from '../../api/index.ts';
+import type { HelmReleaseProxy, HelmReleaseProxyStatus } from '../../api/index.ts';
+import type { ReleaseKey } from '../../helm/index.ts';
+import type { Cluster, ClusterName, Request } from '../../runtime/index.ts';
+import { namespacedClusterName } from '../../runtime/index.ts';
+import type { Recorded } from './decide.ts';
+
+/** CAAPH's webhook default; objects of before it have no namespace. */
+const DEFAULT_NAMESPACE = 'default';
+
+/**
+ * An annotation (value "true") by which a user gives up a release: the object goes without an uninstall. The way out when
+ * its cluster will never be reached again (caaph W18).
+ */
+export const FORCE_DELETE_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/force-delete';
+
+/** Names of the indexes over HelmReleaseProxies. */
+export const BY_CLUSTER = 'release-proxy/cluster';
+export const BY_RELEASE = 'release-proxy/release';
+
+/** Namespace and name of the Cluster that the object is for. */
+export function clusterKeyOf(proxy: HelmReleaseProxy): { namespace: string; name: string } {
+  const { namespace, name } = proxy.spec.clusterRef;
+  return { namespace: namespace ?? proxy.metadata.namespace ?? '', name: name ?? '' };
+}
+
+/** Throws InvalidClusterNameError when the object names no cluster. */
+export function clusterNameOf(proxy: HelmReleaseProxy): ClusterName {
+  const { namespace, name } = clusterKeyOf(proxy);
+  return namespacedClusterName(namespace, name);
+}
+
+export function requestFor(proxy: HelmReleaseProxy): Request {
+  return { cluster: clusterNameOf(proxy), namespace: proxy.metadata.namespace ?? '', name: proxy.metadata.name };
+}
+
+export function releaseNamespaceOf(proxy: HelmReleaseProxy): string {
+  const namespace = proxy.spec.namespace ?? '';
+  return namespace === '' ? DEFAULT_NAMESPACE : namespace;
+}
+
+/** The release that the object names, or undefined while its name is still to be generated. */
+export function releaseKeyOf(proxy: HelmReleaseProxy): ReleaseKey | undefined {
+  const name = proxy.spec.releaseName ?? '';
+  return name === '' ? undefined : { namespace: releaseNamespaceOf(proxy), name };
+}
+
+/** Index value of a release on a cluster. */
+export function releaseIndexKey(cluster: ClusterName, key: ReleaseKey): string {
+  return `${cluster} ${key.namespace} ${key.name}`;
+}
+
+export function byCluster(proxy: HelmReleaseProxy): readonly string[] {
+  return namesCluster(proxy) ? [clusterNameOf(proxy)] : [];
+}
+
+export function byRelease(proxy: HelmReleaseProxy): readonly string[] {
+  const key = releaseKeyOf(proxy);
+  return key !== undefined && namesCluster(proxy) ? [releaseIndexKey(clusterNameOf(proxy), key)] : [];
+}
+
+export function namesCluster(proxy: HelmReleaseProxy): boolean {
+  return (proxy.spec.clusterRef.name ?? '') !== '';
+}
+
+export function isPaused(proxy: HelmReleaseProxy): boolean {
+  return proxy.metadata.annotations?.[PAUSED_ANNOTATION] !== undefined;
+}
+
+export function isDeleting(proxy: HelmReleaseProxy): boolean {
+  return proxy.metadata.deletionTimestamp !== undefined;
+}
+
+/** Does the object belong to a manager with this `--watch-filter`? */
+export function passesFilter(proxy: HelmReleaseProxy, watchFilter: string | undefined): boolean {
+  return watchFilter === undefined || proxy.metadata.labels?.[WATCH_FILTER_LABEL] === watchFilter;
+}
+
+/** Is what the status says of a release about this very cluster, and not about one that had its name before? */
+export function isOfCluster(proxy: HelmReleaseProxy, cluster: Cluster): boolean {
+  const recorded = proxy.status?.clusterUID;
+  return recorded === undefined || cluster.uid === undefined || recorded === cluster.uid;
+}
+
+/** The status, as far as it is about this cluster's release. */
+export function statusOn(proxy: HelmReleaseProxy, cluster: Cluster): HelmReleaseProxyStatus | undefined {
+  return isOfCluster(proxy, cluster) ? proxy.status : undefined;
+}
+
+export function recordedIn(status: HelmReleaseProxyStatus | undefined): Recorded {
+  return {
+    revision: status?.revision,
+    chartDigest: status?.chartDigest,
+    valuesDigest: status?.valuesDigest,
+  };
+}

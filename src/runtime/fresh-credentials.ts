@@ -1,0 +1,23 @@
+/** Calls that met a 401 and wait for the outcome of reading the credentials again. */
+export class FreshCredentials {
+  readonly #waiting = new Set<(fresh: boolean) => void>();
+
+  /** Resolves with what `settle` is told next, or false when `signal` aborts. */
+  async wait(signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) return false;
+    return new Promise<boolean>((resolve) => {
+      const done = (fresh: boolean): void => {
+        this.#waiting.delete(done);
+        signal.removeEventListener('abort', onAbort);
+        resolve(fresh);
+      };
+      const onAbort = (): void => done(false);
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#waiting.add(done);
+    });
+  }
+
+  settle(fresh: boolean): void {
+    for (const done of [...this.#waiting]) done(fresh);
+  }
+}
