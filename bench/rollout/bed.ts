@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stringify } from 'yaml';
 import { LOCAL_CLUSTER } from '../../src/runtime/index.ts';
 import type { Chart, Proxy, RestClient } from '../../test/support/index.ts';
 import { Fleet, INSTALLED, Mirror, benchChart, condition } from '../../test/support/index.ts';
@@ -110,7 +109,8 @@ export class Bed {
 
   /** Applies the HelmChartProxies with a message and waits until every release is Ready at that revision. */
   async roll(message: string, revision: number): Promise<Measurement> {
-    const manifest = this.charts.map((chart) => stringify(this.#proxy(chart, message))).join('---\n');
+    const items = this.charts.map((chart) => this.#proxy(chart, message));
+    const manifest = JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
     return this.#measured(
       async () => {
         await this.fleet.environment.management.kubectl(['apply', '-f', '-'], {
@@ -189,11 +189,16 @@ export class Bed {
     const sampler = new MemorySampler(manager.pid);
     const before = await cpuTimes(manager.pid);
     const started = performance.now();
-    await work();
-    const wall = (performance.now() - started) / 1000;
-    await finish();
+    let wall = 0;
+    let memory: MemoryPeaks;
+    try {
+      await work();
+      wall = (performance.now() - started) / 1000;
+      await finish();
+    } finally {
+      memory = await sampler.stop();
+    }
     const after = await cpuTimes(manager.pid);
-    const memory = await sampler.stop();
     const downloads = this.charts.map(({ name, version }) => charts.downloads(name, version));
     return {
       wall,

@@ -48,9 +48,8 @@ function bindClusters(container: Container): void {
   container
     .bind(TOKENS.management)
     .toResolvedValue(
-      (connection, telemetry) =>
-        createCluster(LOCAL_CLUSTER, clusterConnection(LOCAL_CLUSTER, connection, telemetry)).cluster,
-      [TOKENS.connection, TOKENS.telemetry],
+      (connection) => createCluster(LOCAL_CLUSTER, clusterConnection(connection)).cluster,
+      [TOKENS.connection],
     );
   container.bind(TOKENS.fleet).toResolvedValue(
     (options, telemetry) =>

@@ -23,7 +23,7 @@ export async function readChartMetadata(path: string, signal: AbortSignal): Prom
   let chart: unknown;
   try {
     // As text all of it: a version 1.10 without quotes stays what it is.
-    chart = parse(text, { schema: 'failsafe', logLevel: 'silent' });
+    chart = parse(text, { schema: 'failsafe', logLevel: 'error' });
   } catch (error) {
     throw new HelmError('ChartInvalid', 'Chart.yaml of the archive cannot be parsed', { cause: error });
   }

@@ -1,4 +1,4 @@
-import { SemVer, compareBuild } from 'semver';
+import { SemVer } from 'semver';
 import { HelmError } from './errors.ts';
 
 /**
@@ -47,7 +47,7 @@ export function chooseVersion(wanted: string, available: readonly string[]): str
   for (const text of available) {
     const read = readVersion(text);
     if (read === undefined || !fits(read.version)) continue;
-    if (best === undefined || compareBuild(read.version, best.version) > 0) best = read;
+    if (best === undefined || compare(read, best) > 0) best = read;
   }
   return best?.text;
 }
@@ -57,9 +57,14 @@ export function newestVersions(available: readonly string[], count: number): str
   return available
     .map(readVersion)
     .filter((read) => read !== undefined)
-    .sort((a, b) => compareBuild(b.version, a.version))
+    .sort((a, b) => compare(b, a))
     .slice(0, count)
     .map((read) => read.text);
+}
+
+/** By precedence; of two that are equal in that, by build metadata, so that the choice is always the same. */
+function compare(a: ReadVersion, b: ReadVersion): number {
+  return a.version.compare(b.version) || a.version.compareBuild(b.version);
 }
 
 type Fits = (version: SemVer) => boolean;

@@ -331,8 +331,9 @@ describe('what a killed Capstan leaves behind', () => {
 
 describe('the parent-death signal', () => {
   it('is set through a setpriv that knows it', async () => {
-    const setpriv = await script('echo "$@" >> calls; shift 3; exec "$@"');
-    const helm = await script('cat calls; echo "helm $1"');
+    const calls = join(directory, 'calls');
+    const setpriv = await script(`echo "$@" > ${calls}; shift 3; exec "$@"`);
+    const helm = await script(`cat ${calls}; echo "helm $1"`);
     const exit = await processes(helm, { setpriv }).run(run({ args: ['version'] }));
     expect(exit.stdout).toBe(`--pdeathsig TERM -- ${helm} version\nhelm version\n`);
   });

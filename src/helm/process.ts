@@ -75,6 +75,7 @@ export class HelmProcesses {
   readonly #live = new Set<Attempt>();
   readonly #metrics: ReturnType<typeof metricsOf>;
   readonly #runs = new Map<AbortController, Promise<HelmExit>>();
+  readonly #operations = new Set<string>();
   #closed = false;
 
   constructor(options: HelmProcessOptions, telemetry: Telemetry) {
@@ -93,7 +94,7 @@ export class HelmProcesses {
 
   /** Forgets a cluster's series: for when it has left the fleet. */
   forget(cluster: string): void {
-    for (const operation of OPERATIONS) {
+    for (const operation of this.#operations) {
       for (const result of RESULTS) this.#metrics.operations.remove({ cluster, operation, result });
     }
   }
@@ -189,6 +190,7 @@ export class HelmProcesses {
   }
 
   #count(run: HelmRun, result: OperationResult): void {
+    this.#operations.add(run.operation);
     this.#metrics.operations.inc({ cluster: run.cluster ?? '', operation: run.operation, result });
   }
 }
@@ -318,7 +320,6 @@ function cannotRun(helmPath: string, error: NodeJS.ErrnoException): HelmError {
   return new HelmError('Failed', `cannot start helm: ${error.message}`, { cause: error });
 }
 
-const OPERATIONS = ['install', 'upgrade', 'rollback', 'uninstall', 'test', 'template', 'version'];
 const RESULTS = ['success', 'error', 'timeout', 'cancelled'] as const;
 type OperationResult = (typeof RESULTS)[number];
 

@@ -34,14 +34,10 @@ export class IndexDocument {
 
   /** Reads an index. Lets other work in between. Rejects with HelmError RepositoryInvalid. */
   static async read(text: string): Promise<IndexDocument> {
-    if (/^\s*\{/.test(text.slice(0, 100)))
-      return new IndexDocument(wholeIndex(parseAll(() => JSON.parse(text) as unknown)));
+    const json = /^\s*\{/.test(text.slice(0, 100)) ? parseJson(text) : undefined;
+    if (json !== undefined) return new IndexDocument(wholeIndex(json));
     const lines = await sliceIndex(text);
-    if (lines !== undefined) return new IndexDocument(lines);
-    // "failsafe": every scalar is text, so that a version 1.10 without quotes does not become 1.1.
-    return new IndexDocument(
-      wholeIndex(parseAll(() => parse(text, { schema: 'failsafe', logLevel: 'silent' }) as unknown)),
-    );
+    return new IndexDocument(lines ?? wholeIndex(parseYaml(text)));
   }
 
   get names(): readonly string[] {
@@ -52,15 +48,25 @@ export class IndexDocument {
   entries(name: string): readonly IndexEntry[] | undefined {
     const chart = this.#charts.get(name);
     if (typeof chart !== 'string') return chart;
-    const entries = readEntries(parseAll(() => parse(chart, { schema: 'failsafe', logLevel: 'silent' }) as unknown));
+    const entries = readEntries(parseYaml(chart));
     this.#charts.set(name, entries);
     return entries;
   }
 }
 
-function parseAll(read: () => unknown): unknown {
+/** Undefined: it may be YAML in braces. */
+function parseJson(text: string): unknown {
   try {
-    return read();
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** "failsafe": every scalar is text, so that a version 1.10 without quotes does not become 1.1. */
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text, { schema: 'failsafe', logLevel: 'error', merge: true });
   } catch (error) {
     const why = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
     throw new HelmError('RepositoryInvalid', `its index cannot be parsed: ${why.slice(0, 200)}`, { cause: error });
@@ -133,6 +139,8 @@ async function sliceIndex(text: string): Promise<Map<string, string> | undefined
 }
 
 const KEEP = /^(["']?)(?:version|appVersion|digest|urls)\1\s*:/;
+/** Whatever else stands in the place of a field (an anchor, an alias, a merge) is not laid out as expected. */
+const FIELD = /^(?:"[^"]*"|'[^']*'|[\w./-]+)\s*:(?:\s|$)/;
 /** An alias in a value may refer to lines that are left out. */
 const REFERS = /[:-]\s+[&*]/;
 const CHART_KEY = /^(?:"([^"\\]+)"|'([^']+)'|([^\s#'"&*!|>%@`{}[\],:?-][^:#]*)):\s*(\[\s*\])?\s*$/;
@@ -224,7 +232,7 @@ class IndexSlicer {
   #key(lines: string[], text: string, indent: number): boolean {
     this.#keep = KEEP.test(text);
     if (this.#keep) lines.push(' '.repeat(indent) + text);
-    return !(this.#keep ? REFERS.test(text) : text.startsWith('<<'));
+    return FIELD.test(text) && !(this.#keep && REFERS.test(text));
   }
 
   #endChart(): void {

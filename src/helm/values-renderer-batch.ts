@@ -43,6 +43,9 @@ type Verdict =
   | { readonly kind: 'failed'; readonly failure: RenderFailure; readonly chart: RenderChart }
   | { readonly kind: 'limit'; readonly why: string };
 
+/** One or two clusters whose template fails are common; more mean that it is the template. */
+const HALVE_AFTER = 3;
+
 /** Base64, and a line around it. */
 const OUTPUT_GROWTH = 1.5;
 /** So many jobs of one process may have values of the largest size. */
@@ -67,6 +70,8 @@ export class RenderBatch {
   };
   /** Templates that are rendered rewritten. */
   readonly #lenient = new Map<string, LenientTemplate>();
+  /** Contexts in which a template failed. */
+  readonly #failures = new Map<string, number>();
   #limitHits = 0;
 
   constructor(
@@ -124,7 +129,17 @@ export class RenderBatch {
     const others = group.filter(({ job }) => job.template !== template);
     const guilty = failure.kind === 'parse' ? alike : [culprit];
     fail(guilty, deliver, (job) => this.#words(failure, chart, job));
-    return [alike.filter((placed) => !guilty.includes(placed)), others];
+    const rest = alike.filter((placed) => !guilty.includes(placed));
+    return [...this.#halve(template, rest), others];
+  }
+
+  /** Where one template fails in many contexts, small groups cost less to render again and again than a large one. */
+  #halve(template: string, rest: readonly Placed[]): (readonly Placed[])[] {
+    const failures = (this.#failures.get(template) ?? 0) + 1;
+    this.#failures.set(template, failures);
+    if (failures < HALVE_AFTER) return [rest];
+    const middle = Math.ceil(rest.length / 2);
+    return [rest.slice(middle), rest.slice(0, middle)];
   }
 
   #words(failure: RenderFailure, chart: RenderChart, job: TemplateJob): string {

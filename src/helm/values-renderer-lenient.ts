@@ -74,8 +74,11 @@ function isCalled(tokens: readonly Token[], index: number): boolean {
   const first = token?.kind === 'chain' && token.base === ')' ? (opening(tokens, index - 1) ?? index) : index;
   const previous = tokens[first - 1];
   if (previous?.kind === 'mark' && previous.text === '|') return true;
-  const next = tokens[index + 1];
-  return isCommandStart(tokens, first) && next !== undefined && !(next.kind === 'mark' && next.text !== '(');
+  return isCommandStart(tokens, first) && isOperand(tokens[index + 1]);
+}
+
+function isOperand(token: Token | undefined): boolean {
+  return token !== undefined && (token.kind !== 'mark' || token.text === '(');
 }
 
 /** Words that a command may follow. */

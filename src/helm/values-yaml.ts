@@ -1,5 +1,5 @@
-import { LineCounter, isAlias, isMap, isScalar, isSeq, parseAllDocuments } from 'yaml';
-import type { Alias, Document, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import { LineCounter, isAlias, isMap, isScalar, isSeq, parseAllDocuments, visit } from 'yaml';
+import type { Alias, Document, Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { HelmError } from './errors.ts';
 import { formatGoFloat32, resolveScalar } from './values-scalar.ts';
 import type { ScalarValue } from './values-scalar.ts';
@@ -155,6 +155,7 @@ class Decoder {
   readonly #document: Document.Parsed;
   readonly #lines: LineCounter;
   readonly #cutOff: boolean;
+  readonly #targets: ReadonlyMap<Alias, Node>;
   readonly #open = new Set<unknown>();
   #aliasDepth = 0;
   #aliased = 0;
@@ -164,6 +165,7 @@ class Decoder {
     this.#document = document;
     this.#lines = lines;
     this.#cutOff = cutOff;
+    this.#targets = aliasTargets(document);
   }
 
   decode(): JsonValue {
@@ -190,7 +192,7 @@ class Decoder {
   }
 
   #alias<T>(node: Alias, fn: (target: unknown) => T): T {
-    const target = node.resolve(this.#document);
+    const target = this.#targets.get(node);
     if (target === undefined) throw invalid('an alias names an unknown anchor', this.#line(node));
     this.#aliasDepth++;
     const value = fn(target);
@@ -265,6 +267,23 @@ class Decoder {
     const range = isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range : undefined;
     return range ? this.#lines.linePos(range[0]).line : undefined;
   }
+}
+
+/** An alias means the last anchor of its name before it; looked up in one pass, since the parser would walk the document for each. */
+function aliasTargets(document: Document.Parsed): ReadonlyMap<Alias, Node> {
+  const anchors = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  visit(document, {
+    Node: (_key, node) => {
+      if (!isAlias(node)) {
+        if (node.anchor !== undefined) anchors.set(node.anchor, node);
+        return;
+      }
+      const target = anchors.get(node.source);
+      if (target !== undefined) targets.set(node, target);
+    },
+  });
+  return targets;
 }
 
 const MAX_INT64 = 2n ** 63n - 1n;

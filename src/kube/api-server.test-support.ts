@@ -2,6 +2,7 @@ import { createSecureServer } from 'node:http2';
 import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import type { PeerCertificate } from 'node:tls';
 import { TestAuthority } from './certificates.test-support.ts';
 import type { Pem } from './certificates.test-support.ts';
 import type { KubeObject } from './types.ts';
@@ -89,7 +90,7 @@ export class TestApiServer {
       { ...pem, ca: authority.ca, allowHTTP1: true, requestCert: true, rejectUnauthorized: false },
       (request, response) => {
         this.#receive(request, response).catch((error: unknown) => {
-          response.destroy(error instanceof Error ? error : undefined);
+          sendStatus(response, { code: 500, message: `test server: ${String(error)}` });
         });
       },
     );
@@ -310,6 +311,8 @@ async function read(request: Http2ServerRequest): Promise<SeenRequest> {
 
 function clientOf(request: Http2ServerRequest): string | undefined {
   const socket = request.httpVersion === '2.0' ? request.stream.session?.socket : request.socket;
-  const name = socket instanceof TLSSocket ? socket.getPeerCertificate().subject.CN : undefined;
+  // Without a client certificate it is an empty object, whatever its type says.
+  const peer: Partial<PeerCertificate> = socket instanceof TLSSocket ? socket.getPeerCertificate() : {};
+  const name = peer.subject?.CN;
   return Array.isArray(name) ? name[0] : name;
 }

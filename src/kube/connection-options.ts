@@ -22,6 +22,8 @@ export interface ConnectionOptions {
   readonly requestTimeoutMs?: number;
   /** Limit for one attempt to connect, milliseconds. Default 10 s. */
   readonly connectTimeoutMs?: number;
+  /** How often an HTTP/2 session is pinged, milliseconds; one whose last ping is unanswered by then is dropped. Default 15 s; 0: never. */
+  readonly pingIntervalMs?: number;
   readonly telemetry?: Telemetry;
 }
 
@@ -43,6 +45,9 @@ export const DEFAULT_REQUEST_TIMEOUT_MS = 30_000;
 
 /** Limit for one attempt to connect, milliseconds: three SYN retries. */
 export const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
+
+/** Interval of HTTP/2 pings, milliseconds: a dead session is dropped within two of them, as within client-go's 30 s + 15 s. */
+export const DEFAULT_PING_INTERVAL_MS = 15_000;
 
 /** A kubeconfig that says what a pod's environment and service account say. */
 export function inClusterKubeconfig(env: InClusterOptions['env'], root: string): string {

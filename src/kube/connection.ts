@@ -6,7 +6,12 @@ import { nameOf } from './api-request.ts';
 import type { ApiAnswer, ApiRequest, StreamRequest } from './api-request.ts';
 import { ResponseStream } from './api-stream.ts';
 import type { ApiStream } from './api-stream.ts';
-import { DEFAULT_CONNECT_TIMEOUT_MS, DEFAULT_REQUEST_TIMEOUT_MS, inClusterKubeconfig } from './connection-options.ts';
+import {
+  DEFAULT_CONNECT_TIMEOUT_MS,
+  DEFAULT_PING_INTERVAL_MS,
+  DEFAULT_REQUEST_TIMEOUT_MS,
+  inClusterKubeconfig,
+} from './connection-options.ts';
 import type { ConnectionOptions, InClusterOptions, SwapOutcome, UnauthorizedHook } from './connection-options.ts';
 import { Credentials } from './credentials.ts';
 import { ConnectionClosedError, ServerError, TimedOutError } from './errors.ts';
@@ -64,6 +69,7 @@ export class Connection {
     this.#sockets = new Sockets({
       http2: options.http2 ?? true,
       connectTimeoutMs: options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
+      pingIntervalMs: options.pingIntervalMs ?? DEFAULT_PING_INTERVAL_MS,
     });
     this.#exchange = new Exchange(this.#sockets, {
       clusterName: options.clusterName,
@@ -228,6 +234,7 @@ export class Connection {
       'http.request.method': request.method,
       'url.path': template,
       'k8s.cluster.name': this.clusterName,
+      'capstan.cluster': this.clusterName,
     };
     return inSpan(this.telemetry.tracer, `${request.method} ${template}`, attributes, run);
   }

@@ -163,7 +163,9 @@ class Plugin {
     try {
       await config.applyToHTTPSOptions(options);
     } catch (error) {
-      throw new KubeconfigInvalidError('the credential plugin failed', { cause: error });
+      // A parser's message quotes what the plugin printed: the credential.
+      const cause = error instanceof SyntaxError ? undefined : error;
+      throw new KubeconfigInvalidError('the credential plugin failed', { cause });
     }
     const token = options.headers['Authorization'];
     this.#last = {

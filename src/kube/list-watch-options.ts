@@ -7,6 +7,8 @@ export interface WatchProblem {
   readonly target: WatchTarget;
   readonly error: KubeError;
   readonly retryInMs: number;
+  /** How many in a row, this one included: since the watch last told something, or lived for a while. */
+  readonly failures: number;
 }
 
 /** Times of a list-watch; all have defaults, tests shorten them. */

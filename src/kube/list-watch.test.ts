@@ -3,6 +3,7 @@ import { TestApiServer, sendJson, sendStatus } from './api-server.test-support.t
 import type { TestObject } from './api-server.test-support.ts';
 import { TestAuthority } from './certificates.test-support.ts';
 import { Connection } from './connection.ts';
+import type { ConnectionOptions } from './connection-options.ts';
 import { WatchInformer } from './informer.ts';
 import type { InformerOptions } from './informer.ts';
 import type { WatchProblem } from './list-watch-options.ts';
@@ -43,8 +44,9 @@ describe.each([
     for (const end of stop.splice(0).reverse()) await end();
   });
 
-  function connect(port = server.port): Connection {
-    const made = Connection.fromKubeconfig(server.kubeconfig({ token: 'first' }, port), { clusterName: 'test', http2 });
+  function connect(port = server.port, options: Partial<ConnectionOptions> = {}): Connection {
+    const kubeconfig = server.kubeconfig({ token: 'first' }, port);
+    const made = Connection.fromKubeconfig(kubeconfig, { clusterName: 'test', http2, ...options });
     stop.push(async () => made.close());
     return made;
   }
@@ -64,18 +66,18 @@ describe.each([
       ended.abort();
       await running;
     });
-    await informer.synced(AbortSignal.timeout(10_000), 10_000);
+    await informer.synced(AbortSignal.timeout(3_000), 3_000);
     return { informer, told, problems };
   }
 
   async function watching(count = 1): Promise<void> {
     await vi.waitFor(() => {
       expect(server.watches.filter((watch) => watch.open)).toHaveLength(count);
-    }, 10_000);
+    }, 3_000);
   }
 
   async function until(assertion: () => void): Promise<void> {
-    await vi.waitFor(assertion, 10_000);
+    await vi.waitFor(assertion, 3_000);
   }
 
   it('lists, then follows changes', async () => {
@@ -154,7 +156,8 @@ describe.each([
   it('resumes from the last resourceVersion after a cut, and misses nothing', async () => {
     const { told } = await start();
     await watching();
-    const { version } = server.put('seen') && server;
+    server.put('seen');
+    const { version } = server;
     await until(() => expect(told).toEqual(['add seen']));
     server.cutAll();
     server.put('while away');
@@ -164,12 +167,13 @@ describe.each([
   });
 
   it('resumes from a bookmark', async () => {
-    await start();
+    const { told } = await start();
     await watching();
     server.watch.bookmark(4_711);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    server.watch.send('ADDED', { ...object('after the bookmark'), metadata: { name: 'after the bookmark' } });
+    await until(() => expect(told).toHaveLength(1));
     server.cutAll();
-    await watching();
+    await until(() => expect(server.watches).toHaveLength(2));
     expect(server.watch.request.query.get('resourceVersion')).toBe('4711');
   });
 
@@ -194,14 +198,31 @@ describe.each([
   it('notices a connection that is half-open, and finds the server again', async () => {
     const proxy = await TcpProxy.start(server.port);
     stop.push(async () => proxy.stop());
-    const { told, problems } = await start({ watchSeconds: 1, idleMarginMs: 100 }, connect(proxy.port));
+    const over = connect(proxy.port);
+    const { told, problems } = await start({ watchSeconds: 1, idleMarginMs: 100 }, over);
+    await watching();
     proxy.freeze();
     server.put('while frozen');
     await until(() => expect(problems.map(({ error }) => error.code)).toContain('TimedOut'));
-    connection.reset('test');
+    // As the fleet does when its probe fails.
+    over.reset('a probe failed');
     proxy.thaw();
     await until(() => expect(told).toEqual(['add while frozen']));
   });
+
+  if (http2) {
+    it('drops an HTTP/2 session that answers no ping, without being told', async () => {
+      const proxy = await TcpProxy.start(server.port);
+      stop.push(async () => proxy.stop());
+      const { told, problems } = await start({}, connect(proxy.port, { pingIntervalMs: 50, connectTimeoutMs: 200 }));
+      await watching();
+      proxy.freeze();
+      server.put('while frozen');
+      await until(() => expect(problems).not.toHaveLength(0));
+      proxy.thaw();
+      await until(() => expect(told).toEqual(['add while frozen']));
+    });
+  }
 
   it('notices a server that stops writing', async () => {
     const { told, problems } = await start({ watchSeconds: 1, idleMarginMs: 100 });
@@ -371,11 +392,11 @@ describe.each([
     const ended = new AbortController();
     const informer = new WatchInformer<TestObject>(connection, TARGET, FAST);
     const running = informer.run(ended.signal);
-    const synced = informer.synced(AbortSignal.timeout(10_000), 10_000);
+    const synced = informer.synced(AbortSignal.timeout(3_000), 3_000);
     ended.abort();
     await expect(synced).rejects.toMatchObject({ code: 'ConnectionClosed' });
     await running;
-    await expect(informer.synced(AbortSignal.timeout(10_000), 10_000)).rejects.toMatchObject({
+    await expect(informer.synced(AbortSignal.timeout(3_000), 3_000)).rejects.toMatchObject({
       code: 'ConnectionClosed',
     });
   });
@@ -392,7 +413,7 @@ function object(name: string): TestObject {
 function recorder(told: string[]): InformerHandler<TestObject> {
   return {
     add: (added, initial) => told.push(`add ${added.metadata.name}${initial ? ' initial' : ''}`),
-    update: (previous, next) => told.push(`update ${next.metadata.name}`),
+    update: (_previous, next) => told.push(`update ${next.metadata.name}`),
     delete: (gone) => told.push(`delete ${gone.metadata.name}`),
   };
 }

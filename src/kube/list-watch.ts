@@ -79,6 +79,7 @@ class Machine<T extends KubeObject> {
   readonly #settings: Settings;
   readonly #backoff: Backoff;
   #uselessWatches = 0;
+  #failures = 0;
   #ahead = 0;
 
   constructor(connection: WatchConnection, target: WatchTarget, settings: Settings) {
@@ -197,6 +198,7 @@ class Machine<T extends KubeObject> {
         this.#settle(state);
         return { notices, next: this.#failed({ phase: 'listed', resourceVersion }, this.#told(event)) };
       }
+      this.#failures = 0;
       resourceVersion = versionOf(event) || resourceVersion;
       if (event.type === 'BOOKMARK') continue;
       const object = this.#trim(event.object);
@@ -223,6 +225,7 @@ class Machine<T extends KubeObject> {
     if (state.phase !== 'watching' || performance.now() - state.feed.openedAt < this.#settings.healthyMs) return;
     this.#backoff.reset();
     this.#ahead = 0;
+    this.#failures = 0;
   }
 
   #failed(state: State<T>, error: Error): State<T> {
@@ -248,7 +251,8 @@ class Machine<T extends KubeObject> {
   }
 
   #later(next: State<T>, error: KubeError, ms: number): State<T> {
-    this.#settings.onProblem?.({ target: this.#target, error, retryInMs: ms });
+    this.#failures += 1;
+    this.#settings.onProblem?.({ target: this.#target, error, retryInMs: ms, failures: this.#failures });
     return { phase: 'waiting', ms, untilSwap: error.code === 'Unauthorized', next };
   }
 

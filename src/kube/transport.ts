@@ -8,6 +8,8 @@ import type { Asked } from './status.ts';
 export interface TransportOptions {
   readonly http2: boolean;
   readonly connectTimeoutMs: number;
+  /** undici drops a session whose last PING is unanswered when the next is due (undici issue 5787). */
+  readonly pingIntervalMs: number;
 }
 
 /** What belongs to the TLS session and therefore to one set of sockets. */
@@ -34,9 +36,6 @@ export interface WireRequest {
  * connection, so a low number costs sockets and nothing else.
  */
 const MAX_STREAMS = 1000;
-
-/** undici drops a session whose last PING is still unanswered when the next is due: a dead peer is noticed within two of these (undici issue 5787). */
-const PING_INTERVAL_MS = 15_000;
 
 /** Cloud load balancers forget idle connections after a minute; client-go uses 30 s too. */
 const TCP_KEEPALIVE_MS = 30_000;
@@ -142,7 +141,7 @@ function makeDispatcher({ access, cert, key }: TransportAccess, options: Transpo
   };
   const shared = {
     allowH2: options.http2,
-    h2Options: { maxConcurrentStreams: MAX_STREAMS, pingInterval: PING_INTERVAL_MS },
+    h2Options: { maxConcurrentStreams: MAX_STREAMS, pingInterval: options.pingIntervalMs },
     keepAliveTimeout: IDLE_SOCKET_MS,
     connectTimeout: options.connectTimeoutMs,
     headersTimeout: 0,

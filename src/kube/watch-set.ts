@@ -163,10 +163,16 @@ export class SharedWatchSet implements WatchSet {
   }
 
   #tell(problem: WatchProblem, log: Logger): void {
-    const level = problem.error.code === 'Gone' ? 'debug' : 'warn';
-    log[level]('a watch failed and is tried again', { err: problem.error, retryInMs: problem.retryInMs });
+    const { error, retryInMs, failures } = problem;
+    const level = error.code !== 'Gone' && isPowerOfTwo(failures) ? 'warn' : 'debug';
+    log[level]('a watch failed and is tried again', { err: error, retryInMs, failures });
     this.#options.onProblem?.(problem);
   }
+}
+
+/** A cluster that is away for days fails fifteen watches twice a minute: the log has the first ones, then ever fewer. */
+function isPowerOfTwo(count: number): boolean {
+  return (count & (count - 1)) === 0;
 }
 
 /** A key belongs to one resource, and its caller says what that resource's objects are. */

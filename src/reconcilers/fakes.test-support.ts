@@ -68,8 +68,8 @@ export class FakeServer {
     return this.put(resource, copy as T);
   }
 
-  peek<T extends KubeObject>(resource: Resource, namespace: string, name: string): T | undefined {
-    return this.of(resource).get(`${namespace}/${name}`) as KubeObject as T | undefined;
+  peek(resource: Resource, namespace: string, name: string): KubeObject | undefined {
+    return this.of(resource).get(`${namespace}/${name}`);
   }
 
   all<T extends KubeObject>(resource: Resource): T[] {
@@ -141,11 +141,12 @@ class FakeClient implements KubeClient {
 
   async find<T extends KubeObject>(resource: Resource, key: ObjectKey): Promise<T | undefined> {
     this.#server.fail?.('get', resource.plural, key.name);
-    return this.#server.of(resource).get(nameKey(key)) as KubeObject as T | undefined;
+    const found: KubeObject | undefined = this.#server.of(resource).get(nameKey(key));
+    return found as T | undefined;
   }
 
   async list<T extends KubeObject>(resource: Resource): Promise<ListResult<T>> {
-    return { items: this.#server.all(resource) as KubeObject[] as T[], resourceVersion: '1' };
+    return { items: this.#server.all<T>(resource), resourceVersion: '1' };
   }
 
   async create<T extends KubeObject>(resource: Resource, object: T): Promise<T> {
@@ -153,7 +154,7 @@ class FakeClient implements KubeClient {
     this.#server.fail?.('create', resource.plural, name);
     if (this.#server.of(resource).has(nameKey(object.metadata))) throw new AlreadyExistsError(`${name} exists`);
     this.#server.writes.push({ verb: 'create', what: `${resource.plural}/${name}` });
-    return structuredClone(this.#server.put(resource, JSON.parse(JSON.stringify(object)) as T));
+    return structuredClone(this.#server.put<T>(resource, JSON.parse(JSON.stringify(object)) as T));
   }
 
   async patch<T extends KubeObject>(
@@ -170,7 +171,8 @@ class FakeClient implements KubeClient {
     const next = patched(before, body, options.subresource === 'status');
     const path = options.subresource === undefined ? key.name : `${key.name}/${options.subresource}`;
     this.#server.writes.push({ verb: 'patch', what: `${resource.plural}/${path}` });
-    return structuredClone(this.#server.store(resource, next)) as KubeObject as T;
+    const stored: KubeObject = structuredClone(this.#server.store(resource, next));
+    return stored as T;
   }
 
   async delete(resource: Resource, key: ObjectKey, options: DeleteOptions = {}): Promise<boolean> {

@@ -12,12 +12,13 @@ import {
   StoppingError,
   TerminalError,
 } from './errors.ts';
+import type { LaneOptions } from './lane.ts';
 import { ParkingLot } from './parking-lot.ts';
 import { QueueMetrics } from './queue-metrics.ts';
 import type { ReconcileResult } from './queue-metrics.ts';
 import type { Cluster, ClusterName, Enqueuer, Fleet, Priority, Reconciler, Request, Runnable } from './types.ts';
 import { WorkQueue } from './work-queue.ts';
-import type { LaneOptions, Outcome, WorkQueueOptions } from './work-queue.ts';
+import type { Outcome, WorkQueueOptions } from './work-queue.ts';
 
 export interface ControllerLane extends LaneOptions {
   /** Limit of one reconcile, milliseconds; 15 min. Longer than the longest operation that the reconciler may wait for. */

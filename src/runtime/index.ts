@@ -15,7 +15,7 @@ export {
 } from './cluster-name.ts';
 export { Controller } from './controller.ts';
 export type { ControllerLane, ControllerOptions, Source } from './controller.ts';
-export type { LaneOptions } from './work-queue.ts';
+export type { LaneOptions } from './lane.ts';
 export { SupervisedFleet } from './fleet.ts';
 export type { FleetOptions } from './fleet.ts';
 export type { SupervisionOptions } from './supervision-options.ts';

@@ -1,8 +1,8 @@
 import { ApiDiscovery, Connection, RestClient, SharedWatchSet } from '../kube/index.ts';
-import type { ConnectionOptions, WatchProblem } from '../kube/index.ts';
+import type { ConnectionOptions } from '../kube/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import type { ClusterConnection, ConnectionFactory, ConnectionHooks } from './connection.ts';
-import type { ClusterName, ConnectionSpec } from './types.ts';
+import type { ConnectionSpec } from './types.ts';
 
 export interface KubeConnectionOptions extends Pick<
   ConnectionOptions,
@@ -20,21 +20,15 @@ export function kubeConnectionFactory(options: KubeConnectionOptions): Connectio
         clusterName: name,
         ...(spec.context === undefined ? {} : { context: spec.context }),
       });
-      return clusterConnection(name, connection, options.telemetry, hooks);
+      return clusterConnection(connection, hooks);
     },
   };
 }
 
 /** What the runtime needs of a connection that exists already, e.g. to the management cluster. */
-export function clusterConnection(
-  name: ClusterName,
-  connection: Connection,
-  telemetry: Telemetry,
-  hooks?: ConnectionHooks,
-): ClusterConnection {
-  const log = telemetry.log.with({ cluster: name });
+export function clusterConnection(connection: Connection, hooks?: ConnectionHooks): ClusterConnection {
   const client = new RestClient(connection);
-  const watches = new SharedWatchSet(connection, { onProblem: (problem) => log.debug(...problemLine(problem)) });
+  const watches = new SharedWatchSet(connection);
   if (hooks !== undefined) connection.setUnauthorizedHook(async (signal) => hooks.onUnauthorized(signal));
   return {
     identity: connection.identity,
@@ -51,9 +45,4 @@ export function clusterConnection(
       await connection.close();
     },
   };
-}
-
-function problemLine({ target, error, retryInMs }: WatchProblem): [string, Record<string, unknown>] {
-  const { group, plural } = target.resource;
-  return ['a watch does not get on', { resource: group === '' ? plural : `${plural}.${group}`, err: error, retryInMs }];
 }

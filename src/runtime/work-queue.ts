@@ -1,20 +1,10 @@
-import PQueue from 'p-queue';
 import { fullJitter } from '../kube/index.ts';
-import { LOCAL_CLUSTER, requestKey } from './cluster-name.ts';
-import { FairQueue, PRIORITIES } from './fair-queue.ts';
-import type { Rank } from './fair-queue.ts';
+import { requestKey } from './cluster-name.ts';
+import { PRIORITIES } from './fair-queue.ts';
+import { Lane } from './lane.ts';
+import type { LaneOptions } from './lane.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 import type { ClusterName, Priority, Request } from './types.ts';
-
-/** A pool of places. Work of one lane never takes a place of another. */
-export interface LaneOptions {
-  /** Requests worked on at a time. */
-  readonly concurrency: number;
-  /** Of these, for one cluster. A quarter of `concurrency` when absent, at least 1. */
-  readonly perCluster?: number;
-  /** After so many milliseconds work no longer holds its place (it still counts for its cluster); 5 s when absent. */
-  readonly lendAfterMs?: number;
-}
 
 export interface WorkQueueOptions {
   readonly lanes: Readonly<Record<string, LaneOptions>>;
@@ -43,10 +33,6 @@ export type Outcome =
   /** At once, and no failure. */
   | { readonly type: 'again' };
 
-/** What runs longer than this waits for something outside; others may have its place meanwhile. */
-const LEND_AFTER_MS = 5_000;
-/** Places lent at a time, as a multiple of the lane's own: bounds what hangs, and leaves ten sick clusters room to hang in. */
-const LENT_PER_PLACE = 4;
 const DEFAULT_BACKOFF_BASE_MS = 500;
 const DEFAULT_BACKOFF_CAP_MS = 300_000;
 /** Full jitter may come out as 0; a retry without any delay would be a loop. */
@@ -60,7 +46,7 @@ interface Entry {
   readonly request: Request;
   readonly cluster: ClusterName;
   priority: Priority;
-  lane: Lane;
+  lane: Lane<Entry>;
   state: 'idle' | 'waiting' | 'running';
   /** Asked for while running: run again at this priority. */
   again: Priority | undefined;
@@ -71,19 +57,6 @@ interface Entry {
   failures: number;
 }
 
-interface Lane {
-  readonly waiting: FairQueue<Entry>;
-  readonly executor: PQueue;
-  readonly concurrency: number;
-  readonly perCluster: number;
-  readonly lendAfterMs: number;
-  readonly running: Map<ClusterName, number>;
-  /** Of these, the work that takes long and has lent its place. */
-  readonly slow: Map<ClusterName, number>;
-  held: number;
-  lent: number;
-}
-
 /**
  * The level-based queue of one controller: a key waits once and is worked on by one worker at a time; asked for during
  * its work it comes back. Fair across clusters and bounded per cluster and per lane (FairQueue; p-queue executes). Work
@@ -92,8 +65,8 @@ interface Lane {
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #entries = new Map<string, Entry>();
-  readonly #lanes = new Map<string, Lane>();
-  readonly #firstLane: Lane;
+  readonly #lanes = new Map<string, Lane<Entry>>();
+  readonly #firstLane: Lane<Entry>;
   readonly #random: () => number;
   #open = false;
   #stopped = false;
@@ -102,7 +75,8 @@ export class WorkQueue {
   constructor(options: WorkQueueOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
-    for (const [name, lane] of Object.entries(options.lanes)) this.#lanes.set(name, makeLane(lane));
+    for (const [name, lane] of Object.entries(options.lanes))
+      this.#lanes.set(name, new Lane<Entry>(lane, () => this.#schedulePump()));
     const [first] = this.#lanes.values();
     if (first === undefined) throw new TypeError('a work queue needs a lane');
     this.#firstLane = first;
@@ -118,7 +92,7 @@ export class WorkQueue {
   /** Requests worked on now. */
   get active(): number {
     let sum = 0;
-    for (const lane of this.#lanes.values()) for (const count of lane.running.values()) sum += count;
+    for (const lane of this.#lanes.values()) sum += lane.active;
     return sum;
   }
 
@@ -145,7 +119,7 @@ export class WorkQueue {
     this.#open = false;
     this.#stopped = true;
     for (const entry of this.#entries.values()) clearTimeout(entry.timer);
-    await Promise.all([...this.#lanes.values()].map(async (lane) => lane.executor.onIdle()));
+    await Promise.all([...this.#lanes.values()].map(async (lane) => lane.idle()));
     this.#entries.clear();
   }
 
@@ -202,7 +176,7 @@ export class WorkQueue {
     this.#schedulePump();
   }
 
-  #laneOf(request: Request): Lane {
+  #laneOf(request: Request): Lane<Entry> {
     return this.#lanes.get(this.#options.lane?.(request) ?? '') ?? this.#firstLane;
   }
 
@@ -231,61 +205,32 @@ export class WorkQueue {
     });
   }
 
-  #pump(lane: Lane): void {
-    const rank = (cluster: ClusterName): Rank => rankIn(lane, cluster);
-    while (this.#open && lane.held < lane.concurrency) {
-      const entry = lane.waiting.take(rank);
+  #pump(lane: Lane<Entry>): void {
+    while (this.#open) {
+      const entry = lane.take();
       if (entry === undefined) return;
-      this.#begin(entry, lane);
+      entry.state = 'running';
+      this.#options.metrics.waiting(entry.cluster, -1);
+      lane
+        .run(entry, async () => this.#run(entry))
+        .then(
+          () => this.#schedulePump(),
+          (error: unknown) => this.#options.onBug(error),
+        );
     }
   }
 
-  #begin(entry: Entry, lane: Lane): void {
-    entry.state = 'running';
-    lane.held += 1;
-    count(lane.running, entry.cluster, 1);
-    this.#options.metrics.waiting(entry.cluster, -1);
-    lane.executor.add(async () => this.#run(entry, lane)).catch(this.#options.onBug);
-  }
-
-  async #run(entry: Entry, lane: Lane): Promise<void> {
+  async #run(entry: Entry): Promise<void> {
     const startedAt = performance.now();
     this.#options.metrics.started(entry.cluster, startedAt - entry.addedAt);
-    const giveBack = this.#holdPlace(entry.cluster, lane);
     try {
       this.#settle(entry, await this.#options.work(entry.request, entry.failures));
     } catch (error) {
       this.#options.onBug(error);
       this.#settle(entry, { type: 'retry' });
     } finally {
-      giveBack();
       this.#options.metrics.ended(entry.cluster, performance.now() - startedAt);
-      count(lane.running, entry.cluster, -1);
-      this.#schedulePump();
     }
-  }
-
-  /** The place is held until the returned function is called, or, once work takes long, until it can be lent. */
-  #holdPlace(cluster: ClusterName, lane: Lane): () => void {
-    let lent = false;
-    const timer = setInterval(() => {
-      if (lane.lent >= lane.concurrency * LENT_PER_PLACE) return;
-      clearInterval(timer);
-      lent = true;
-      lane.lent += 1;
-      lane.held -= 1;
-      count(lane.slow, cluster, 1);
-      this.#schedulePump();
-    }, lane.lendAfterMs);
-    return () => {
-      clearInterval(timer);
-      if (!lent) {
-        lane.held -= 1;
-        return;
-      }
-      lane.lent -= 1;
-      count(lane.slow, cluster, -1);
-    };
   }
 
   #settle(entry: Entry, outcome: Outcome): void {
@@ -319,35 +264,6 @@ export class WorkQueue {
     if (entry.state !== 'idle' || entry.timer !== undefined || entry.failures > 0) return;
     this.#entries.delete(entry.key);
   }
-}
-
-function makeLane(options: LaneOptions): Lane {
-  return {
-    waiting: new FairQueue<Entry>(),
-    // The pump hands out at most `concurrency` places; the executor's bound is those and the lent ones.
-    executor: new PQueue({ concurrency: options.concurrency * (1 + LENT_PER_PLACE) }),
-    concurrency: options.concurrency,
-    perCluster: options.perCluster ?? Math.max(1, Math.floor(options.concurrency / 4)),
-    lendAfterMs: options.lendAfterMs ?? LEND_AFTER_MS,
-    running: new Map(),
-    slow: new Map(),
-    held: 0,
-    lent: 0,
-  };
-}
-
-/** A cluster with work that takes long stands behind those without: what it begins next will likely take long as well. */
-function rankIn(lane: Lane, cluster: ClusterName): Rank {
-  // The management cluster is not one of many: the lane's own bound is its bound.
-  if (cluster === LOCAL_CLUSTER) return 'front';
-  if ((lane.running.get(cluster) ?? 0) >= lane.perCluster) return 'out';
-  return lane.slow.has(cluster) ? 'back' : 'front';
-}
-
-function count(counts: Map<ClusterName, number>, cluster: ClusterName, by: 1 | -1): void {
-  const now = (counts.get(cluster) ?? 0) + by;
-  if (now === 0) counts.delete(cluster);
-  else counts.set(cluster, now);
 }
 
 function higher(a: Priority | undefined, b: Priority): Priority {

@@ -94,6 +94,22 @@ describe('a HelmChartProxy', () => {
     expect(world.condition('Ready')).toMatch(/^True/);
   });
 
+  it('shows that it reinstalls also when its status has just been told often (W11)', async () => {
+    await world.startTwo();
+    await world.installed();
+    for (const version of ['2', '3', '4', '5']) {
+      world.edit(({ spec }) => {
+        spec.version = version;
+      });
+      await world.settle(50);
+    }
+    world.edit(({ spec }) => {
+      spec.chartName = 'other';
+    });
+    await world.settle(50);
+    expect(world.condition('HelmReleaseProxySpecsUpToDate')).toContain('False/HelmReleaseProxyReinstalling');
+  });
+
   it('makes no second HelmReleaseProxy while its cache lags (W10)', async () => {
     await world.startTwo();
     const resume = world.server.lag();

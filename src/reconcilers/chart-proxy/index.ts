@@ -100,7 +100,7 @@ function assemble(deps: ReconcilerDependencies, shared: ChartProxyShared, caches
       fleet,
       events: deps.events,
       watchFilter: options.watchFilter,
-      touch: (key) => feeding.touch(key),
+      touch: (key, now) => feeding.touch(key, now),
     }),
   });
   const chartProxies = new Controller({

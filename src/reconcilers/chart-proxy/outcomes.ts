@@ -32,6 +32,11 @@ export class Outcomes {
     return before === undefined || before.generation !== settled.generation || !equal(before.outcome, settled.outcome);
   }
 
+  /** Is any of its placements in this state? */
+  has(uid: string, state: Outcome['state']): boolean {
+    return [...this.of(uid).values()].some(({ outcome }) => outcome.state === state);
+  }
+
   /** Nothing is placed there any more. */
   drop(uid: string, cluster: string): boolean {
     return this.#byChartProxy.get(uid)?.delete(cluster) ?? false;

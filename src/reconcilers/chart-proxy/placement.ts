@@ -4,8 +4,7 @@ import type { HelmChartProxy, HelmReleaseProxy } from '../../api/index.ts';
 import { matchesSelector } from '../../kube/index.ts';
 import type { KubeClient } from '../../kube/index.ts';
 import { namespacedClusterName } from '../../runtime/index.ts';
-import type { EventRecorder, Fleet, ReconcileContext, Reconciler, Request, Result } from '../../runtime/index.ts';
-import { bounded } from '../conditions.ts';
+import type { Fleet, ReconcileContext, Reconciler, Request, Result } from '../../runtime/index.ts';
 import { ReconcilerError, hasCode } from '../errors.ts';
 import { HRP } from '../resources.ts';
 import type { CapiCluster } from '../shared.ts';
@@ -19,13 +18,15 @@ import { adoptedReleaseProxy, isOwnedBy, newReleaseProxy, strategyName, updatedR
 import type { Placement } from './desired.ts';
 import { sortOut } from './duplicates.ts';
 import type { Duplicates } from './duplicates.ts';
-import { clusterOf, keyOf, selectorProblem } from './fleet-view.ts';
+import { clusterOf, selectorProblem } from './fleet-view.ts';
 import type { FleetView } from './fleet-view.ts';
 import type { NamedIn } from './naming.ts';
-import type { Outcome, Outcomes } from './outcomes.ts';
+import type { Outcome } from './outcomes.ts';
+import { Settlement } from './settlement.ts';
+import type { SettlementParts } from './settlement.ts';
 import type { Values } from './values.ts';
 
-export interface PlacementParts {
+export interface PlacementParts extends SettlementParts {
   readonly view: FleetView;
   readonly values: Values;
   readonly builtins: Builtins;
@@ -34,13 +35,9 @@ export interface PlacementParts {
   readonly releaseProxies: StatusWriter<HelmReleaseProxy>;
   readonly strategies: readonly Strategy[];
   readonly fleet: Fleet;
-  readonly outcomes: Outcomes;
-  readonly events: EventRecorder;
   /** `group/version` of Cluster. */
   readonly clusterApiVersion: string;
   readonly watchFilter?: string;
-  /** Told when the status of a HelmChartProxy has something new to say. */
-  readonly touch: (chartProxy: NamedIn) => void;
 }
 
 /** What a reconcile of one placement works with. */
@@ -55,8 +52,6 @@ interface Work {
 }
 
 const DONE: Outcome = { state: 'done' };
-/** Characters of an Event's message. */
-const MAX_EVENT = 1000;
 /** Reason of a failed write, as CAAPH's. */
 const CREATION_FAILED = 'HelmReleaseProxyCreationFailed';
 const DELETION_FAILED = 'HelmReleaseProxyDeletionFailed';
@@ -65,9 +60,11 @@ const DELETION_FAILED = 'HelmReleaseProxyDeletionFailed';
 export class PlacementReconciler implements Reconciler {
   readonly #parts: PlacementParts;
   readonly #strategies: ReadonlyMap<string, Strategy>;
+  readonly #settlement: Settlement;
 
   constructor(parts: PlacementParts) {
     this.#parts = parts;
+    this.#settlement = new Settlement(parts);
     this.#strategies = new Map(parts.strategies.map((strategy) => [strategy.name, strategy]));
   }
 
@@ -205,8 +202,11 @@ export class PlacementReconciler implements Reconciler {
 
   async #delete(work: Work, action: Action & { type: 'delete' }): Promise<Outcome> {
     const proxy = work.observed.proxy;
+    const outcome = action.reinstall ? reinstalling(work) : DONE;
+    // Told before it begins: a small release is gone and back within a second (caaph W11).
+    if (action.reinstall) this.#settle(work, outcome);
     if (proxy !== undefined) await this.#remove(work, proxy, action.why);
-    return action.reinstall ? reinstalling(work) : DONE;
+    return outcome;
   }
 
   async #removeDuplicates(work: Work): Promise<void> {
@@ -232,26 +232,10 @@ export class PlacementReconciler implements Reconciler {
     }
   }
 
-  /** Notes the outcome; what is new reaches the status and, when it is bad, an Event. */
   #settle(work: Work, outcome: Outcome | undefined): void {
     const { chartProxy, clusterKey, observed } = work;
-    const uid = chartProxy.metadata.uid ?? '';
     if (readsNothing(observed)) this.#parts.builtins.release(work.request);
-    if (isOver(observed) && (outcome ?? DONE).state === 'done') {
-      if (this.#parts.outcomes.drop(uid, clusterKey.name)) this.#parts.touch(keyOf(chartProxy));
-      return;
-    }
-    if (outcome === undefined) return;
-    const generation = chartProxy.metadata.generation ?? 0;
-    if (this.#parts.outcomes.settle(uid, clusterKey.name, { generation, outcome })) this.#tell(chartProxy, outcome);
-  }
-
-  #tell(chartProxy: HelmChartProxy, outcome: Outcome): void {
-    if (outcome.state === 'failed') {
-      const message = bounded(outcome.message, MAX_EVENT);
-      this.#parts.events.record(chartProxy, { type: 'Warning', reason: outcome.reason, message, action: 'Place' });
-    }
-    this.#parts.touch(keyOf(chartProxy));
+    this.#settlement.settle({ chartProxy, cluster: clusterKey.name, over: isOver(observed) }, outcome);
   }
 }
 

@@ -120,9 +120,9 @@ export class Sources {
   }
 
   /** The status of a HelmChartProxy may have changed: looked at now, or when its rate allows. */
-  touch(key: NamedIn): void {
+  touch(key: NamedIn, now = false): void {
     const request = chartProxyRequest(key);
-    const afterMs = this.#parts.gate.delay(`${key.namespace}/${key.name}`);
+    const afterMs = now ? 0 : this.#parts.gate.delay(`${key.namespace}/${key.name}`);
     this.#parts.chartProxies.enqueue(request, { priority: 'user', afterMs });
   }
 

@@ -147,6 +147,14 @@ describe('chartProxyStatus', () => {
     ]);
   });
 
+  it('does not call nothing ready before the first placement', () => {
+    expect(conditionsOf(input({ releaseProxies: [], outcomes: new Map() })).proxies).toEqual([
+      'Unknown',
+      'NotYetReported',
+      'No HelmReleaseProxy was made yet',
+    ]);
+  });
+
   it('believes what it told for this generation until placements have been looked at: after a restart nothing flaps', () => {
     const given = input({
       outcomes: new Map([

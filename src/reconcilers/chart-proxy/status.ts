@@ -6,7 +6,16 @@ import type {
   HelmReleaseProxy,
   ObjectReference,
 } from '../../api/index.ts';
-import { READY, aggregate, bounded, getCondition, nameList, setCondition, summarize } from '../conditions.ts';
+import {
+  NOT_YET_REPORTED,
+  READY,
+  aggregate,
+  bounded,
+  getCondition,
+  nameList,
+  setCondition,
+  summarize,
+} from '../conditions.ts';
 import type { ConditionInput } from '../conditions.ts';
 import { CLUSTER_KIND } from '../resources.ts';
 import type { PlacementOutcome } from './outcomes.ts';
@@ -39,7 +48,7 @@ export interface StatusInput {
 export function chartProxyStatus(input: StatusInput, now: Date = new Date()): HelmChartProxyStatus {
   const { chartProxy, selected, releaseProxies } = input;
   const generation = chartProxy.metadata.generation;
-  const readiness = { type: PROXIES_READY, ...aggregate(releaseProxies.map(readySource), KIND) };
+  const readiness = notMadeYet(input) ?? { type: PROXIES_READY, ...aggregate(releaseProxies.map(readySource), KIND) };
   let conditions = setCondition(chartProxy.status?.conditions, specsUpToDate(input), generation, now);
   conditions = setCondition(conditions, readiness, generation, now);
   conditions = summarize(conditions, [SPECS_UP_TO_DATE, PROXIES_READY], generation, now);
@@ -70,6 +79,19 @@ export function deletionStatus(
   return {
     ...chartProxy.status,
     conditions: summarize(conditions, [SPECS_UP_TO_DATE, PROXIES_READY], generation, now),
+  };
+}
+
+/** Before the first placement nothing can be ready: a `kubectl wait` that comes early must not be told so. */
+function notMadeYet(input: StatusInput): ConditionInput | undefined {
+  if (input.releaseProxies.length > 0 || pending(input) === undefined) return undefined;
+  const standing = getCondition(input.chartProxy.status?.conditions, PROXIES_READY);
+  if (standing?.observedGeneration === input.chartProxy.metadata.generation) return standing;
+  return {
+    type: PROXIES_READY,
+    status: 'Unknown',
+    reason: NOT_YET_REPORTED,
+    message: 'No HelmReleaseProxy was made yet',
   };
 }
 

@@ -130,11 +130,15 @@ export class World {
   }
 
   chartProxy(name = 'hcp'): HelmChartProxy | undefined {
-    return this.server.peek<HelmChartProxy>(HCP, 'fleet', name);
+    return this.server.peek(HCP, 'fleet', name) as HelmChartProxy | undefined;
+  }
+
+  edit(change: (object: HelmChartProxy) => void, name = 'hcp'): void {
+    this.server.edit<HelmChartProxy>(HCP, { namespace: 'fleet', name }, change);
   }
 
   async editChartProxy(change: (object: HelmChartProxy) => void, name = 'hcp'): Promise<void> {
-    this.server.edit<HelmChartProxy>(HCP, { namespace: 'fleet', name }, change);
+    this.edit(change, name);
     await this.settle();
   }
 

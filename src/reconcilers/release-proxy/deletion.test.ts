@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { HRP_FINALIZER, INSTALLED_ANNOTATION, PAUSED_ANNOTATION } from '../../api/index.ts';
+import {
+  DELETE_FOR_MOVE_ANNOTATION,
+  FORCE_DELETE_ANNOTATION,
+  HRP_FINALIZER,
+  INSTALLED_ANNOTATION,
+  PAUSED_ANNOTATION,
+  WORKLOAD_CLUSTER_UID_ANNOTATION,
+} from '../../api/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import { HelmError } from '../../helm/index.ts';
 import type { ReleaseStatus } from '../../helm/index.ts';
 import { ClusterNotConnectedError, clusterName } from '../../runtime/index.ts';
-import { FORCE_DELETE_ANNOTATION } from './proxy.ts';
 import { World } from './world.test-support.ts';
 
 const KEY = { namespace: 'apps', name: 'app' };
@@ -127,6 +133,21 @@ describe('deletion', () => {
     w.clusters.remove('fleet', 'c1');
     await w.reconcile('p');
     expect(w.engine.verbs()).toEqual(['uninstall']);
+  });
+
+  it('leaves the release to the management cluster that it was moved to', async () => {
+    const w = deleting({}, 'deployed', { [DELETE_FOR_MOVE_ANNOTATION]: '' });
+    await w.reconcile('p');
+    expect(w.engine.calls).toEqual([]);
+    expect(w.find('p')).toBeUndefined();
+  });
+
+  it('knows by its annotation, where a move left no status, that a cluster is another', async () => {
+    const w = deleting({}, 'deployed', { [WORKLOAD_CLUSTER_UID_ANNOTATION]: 'uid-old' });
+    w.edit('p', (proxy) => ({ ...proxy, status: undefined }));
+    await w.reconcile('p');
+    expect(w.engine.calls).toEqual([]);
+    expect(w.find('p')).toBeUndefined();
   });
 
   it('touches nothing on a cluster made anew under the same name', async () => {

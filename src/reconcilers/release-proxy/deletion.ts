@@ -1,5 +1,5 @@
 /** A HelmReleaseProxy that goes: its release is uninstalled first, where that is its business (caaph §1.7 "Deletion", W18). */
-import { HRP_FINALIZER } from '../../api/index.ts';
+import { DELETE_FOR_MOVE_ANNOTATION, FORCE_DELETE_ANNOTATION, HRP_FINALIZER } from '../../api/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey } from '../../helm/index.ts';
 import type { Cluster, ReconcileContext, Result } from '../../runtime/index.ts';
@@ -11,7 +11,7 @@ import { notConnectedCondition, whyNotConnected } from './cluster-access.ts';
 import { helmOptions } from './options.ts';
 import { uidOf } from './parts.ts';
 import type { Parts } from './parts.ts';
-import { FORCE_DELETE_ANNOTATION, clusterKeyOf, clusterNameOf, isOfCluster, releaseKeyOf } from './proxy.ts';
+import { clusterKeyOf, clusterNameOf, isOfCluster, releaseKeyOf } from './proxy.ts';
 import {
   RELEASE_READY,
   clusterAvailable,
@@ -46,6 +46,8 @@ export class ReleaseDeletion {
   /** Is there nothing on a cluster that this object must take away? Answered without the cluster. */
   async #leavesRelease(proxy: HelmReleaseProxy, strategy: Strategy, context: ReconcileContext): Promise<boolean> {
     if (!strategy.uninstallsOnDelete || strategy.handedOff(proxy)) return true;
+    // It lives on in another management cluster, with its release.
+    if (proxy.metadata.annotations?.[DELETE_FOR_MOVE_ANNOTATION] !== undefined) return true;
     // It never had the release: another object has, or had, and decides what becomes of it.
     const ready = getCondition(proxy.status?.conditions, RELEASE_READY);
     if (releaseKeyOf(proxy) === undefined || ready?.reason === 'ReleaseNameCollision') return true;

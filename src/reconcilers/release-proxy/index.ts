@@ -17,7 +17,6 @@ import { ReleaseProxySources } from './sources.ts';
 import { StrategyRegistry } from './strategies.ts';
 import { defaultTools } from './tools.ts';
 
-export { FORCE_DELETE_ANNOTATION } from './proxy.ts';
 export type { ReleaseTools } from './parts.ts';
 
 /** As CAAPH's controller, whose name stands in metrics and dashboards. */

@@ -76,6 +76,17 @@ describe('withFindings', () => {
     expect(withFindings(proxy(before), {}, NOW).status).toEqual({ ...before, conditions: undefined });
   });
 
+  it('from what another revision was made is forgotten', () => {
+    const before = { status: 'deployed', revision: 1, chartVersion: '0', chartDigest: 'd', valuesDigest: 'v' };
+    expect(withFindings(proxy(before), { release: release('failed') }, NOW).status).toMatchObject({
+      chartVersion: '1',
+      chartDigest: 'd',
+      valuesDigest: 'v',
+    });
+    const other = withFindings(proxy({ ...before, revision: 7 }), { release: release('failed') }, NOW).status;
+    expect(JSON.parse(JSON.stringify(other))).toEqual({ status: 'failed', revision: 1, chartVersion: '1' });
+  });
+
   it('an operation that is over, and a release that is gone, are taken away', () => {
     const before = { status: 'deployed', revision: 2, chartVersion: '1', operation: { type: 'upgrade' } };
     const { status } = withFindings(proxy(before), { operation: null, release: null }, NOW);

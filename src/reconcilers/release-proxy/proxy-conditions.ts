@@ -52,13 +52,16 @@ export function releaseCondition(summary: ReleaseSummary, note = ''): ConditionI
 
 export const noRelease = releaseNotReady('HelmReleaseNotDeployed', 'Helm release is not there');
 
+/** From what a revision was made, as far as its record does not tell. */
+export type Made = Pick<HelmReleaseProxyStatus, 'chartDigest' | 'valuesDigest'>;
+
 /** What one pass found out; what is undefined stays as it was. */
 export interface Findings {
   readonly conditions?: readonly ConditionInput[];
   /** The release's newest record; null: there is none. */
   readonly release?: ReleaseSummary | null;
   /** From what the newest revision was made. */
-  readonly made?: Pick<HelmReleaseProxyStatus, 'chartVersion' | 'chartDigest' | 'valuesDigest'>;
+  readonly made?: Made;
   readonly clusterUID?: string;
   /** The operation that is about to run; null: none runs. */
   readonly operation?: HelmReleaseProxyStatus['operation'] | null;
@@ -69,7 +72,7 @@ export function withFindings(proxy: HelmReleaseProxy, findings: Findings, now: D
   const before = proxy.status ?? {};
   const status: HelmReleaseProxyStatus = {
     ...before,
-    ...releaseFields(findings.release),
+    ...releaseFields(findings.release, before.revision),
     ...findings.made,
     ...(findings.clusterUID !== undefined && { clusterUID: findings.clusterUID }),
     ...(findings.operation !== undefined && { operation: findings.operation ?? undefined }),
@@ -78,17 +81,13 @@ export function withFindings(proxy: HelmReleaseProxy, findings: Findings, now: D
   return { ...proxy, status };
 }
 
-function releaseFields(release: Findings['release']): HelmReleaseProxyStatus {
+/** What the status says of a release. From what another revision was made is not known: then nothing is said of it. */
+function releaseFields(release: Findings['release'], revisionBefore: number | undefined): HelmReleaseProxyStatus {
   if (release === undefined) return {};
-  if (release !== null) return { status: release.status, revision: release.revision };
-  // What is not there was made from nothing.
-  return {
-    status: undefined,
-    revision: undefined,
-    chartVersion: undefined,
-    chartDigest: undefined,
-    valuesDigest: undefined,
-  };
+  const { status, revision, chartVersion } = release ?? {};
+  const unmade =
+    revision === revisionBefore && release !== null ? {} : { chartDigest: undefined, valuesDigest: undefined };
+  return { status, revision, chartVersion, ...unmade };
 }
 
 function withConditions(

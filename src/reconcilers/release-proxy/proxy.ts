@@ -1,5 +1,5 @@
 /** What can be told from a HelmReleaseProxy alone. */
-import { PAUSED_ANNOTATION, WATCH_FILTER_LABEL } from '../../api/index.ts';
+import { PAUSED_ANNOTATION, WATCH_FILTER_LABEL, WORKLOAD_CLUSTER_UID_ANNOTATION } from '../../api/index.ts';
 import type { HelmReleaseProxy, HelmReleaseProxyStatus } from '../../api/index.ts';
 import type { ReleaseKey } from '../../helm/index.ts';
 import type { Cluster, ClusterName, Request } from '../../runtime/index.ts';
@@ -8,12 +8,6 @@ import type { Recorded } from './decide.ts';
 
 /** CAAPH's webhook default; objects of before it have no namespace. */
 const DEFAULT_NAMESPACE = 'default';
-
-/**
- * An annotation (value "true") by which a user gives up a release: the object goes without an uninstall. The way out when
- * its cluster will never be reached again (caaph W18).
- */
-export const FORCE_DELETE_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/force-delete';
 
 /** Names of the indexes over HelmReleaseProxies. */
 export const BY_CLUSTER = 'release-proxy/cluster';
@@ -77,9 +71,9 @@ export function passesFilter(proxy: HelmReleaseProxy, watchFilter: string | unde
   return watchFilter === undefined || proxy.metadata.labels?.[WATCH_FILTER_LABEL] === watchFilter;
 }
 
-/** Is what the status says of a release about this very cluster, and not about one that had its name before? */
+/** Is what was recorded of a release about this very cluster, and not about one that had its name before? The annotation counts where `clusterctl move` left no status. */
 export function isOfCluster(proxy: HelmReleaseProxy, cluster: Cluster): boolean {
-  const recorded = proxy.status?.clusterUID;
+  const recorded = proxy.status?.clusterUID ?? proxy.metadata.annotations?.[WORKLOAD_CLUSTER_UID_ANNOTATION];
   return recorded === undefined || cluster.uid === undefined || recorded === cluster.uid;
 }
 

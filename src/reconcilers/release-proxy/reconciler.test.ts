@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   HRP_FINALIZER,
   INSTALLED_ANNOTATION,
+  WORKLOAD_CLUSTER_UID_ANNOTATION,
   PAUSED_ANNOTATION,
   RELEASE_NAME_GENERATED_ANNOTATION,
   WATCH_FILTER_LABEL,
@@ -49,7 +50,10 @@ describe('install', () => {
     const { metadata, spec, status } = w.proxy('p');
     expect(spec.releaseName).toBe('app');
     expect(metadata.finalizers).toEqual([HRP_FINALIZER]);
-    expect(annotationsOf(w.proxy('p'))).toEqual({ [INSTALLED_ANNOTATION]: 'true' });
+    expect(annotationsOf(w.proxy('p'))).toEqual({
+      [INSTALLED_ANNOTATION]: 'true',
+      [WORKLOAD_CLUSTER_UID_ANNOTATION]: 'uid-c1',
+    });
     expect(status).toMatchObject({
       status: 'deployed',
       revision: 1,
@@ -258,6 +262,17 @@ describe('upgrade', () => {
     w.storage(C1).clear(KEY);
     await w.reconcile('p');
     expect(w.engine.verbs()).toEqual(['install', 'upgrade', 'install']);
+  });
+
+  it('undoes an upgrade by somebody else also when it was seen under way', async () => {
+    const w = await installed();
+    const written = new Date(w.nowMs).toISOString();
+    w.storage(C1).put(KEY, { status: 'pending-upgrade', revision: 2, valuesDigest: 'theirs', lastDeployed: written });
+    await w.reconcile('p');
+    expect(w.condition('p', 'HelmReleaseReady')).toMatchObject({ reason: 'HelmReleasePending' });
+    w.storage(C1).put(KEY, { status: 'deployed', revision: 2, valuesDigest: 'theirs', lastDeployed: written });
+    await w.reconcile('p');
+    expect(w.proxy('p').status).toMatchObject({ status: 'deployed', revision: 3, valuesDigest: 'digest of ' });
   });
 
   it('reads storage itself while the watch is behind its own operation', async () => {
@@ -593,6 +608,7 @@ describe('clusters', () => {
     await w.reconcile('p');
     expect(w.engine.verbs()).toEqual(['install', 'install']);
     expect(w.proxy('p').status).toMatchObject({ revision: 1, clusterUID: 'uid-new' });
+    expect(annotationsOf(w.proxy('p'))[WORKLOAD_CLUSTER_UID_ANNOTATION]).toBe('uid-new');
   });
 
   it('W13: a paused Cluster’s objects are not touched', async () => {

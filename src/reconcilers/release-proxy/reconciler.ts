@@ -1,5 +1,5 @@
 /** One pass over one HelmReleaseProxy (caaph §1.7, with fewer writes: W30). */
-import { INSTALLED_ANNOTATION } from '../../api/index.ts';
+import { INSTALLED_ANNOTATION, WORKLOAD_CLUSTER_UID_ANNOTATION } from '../../api/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import { isHelmError } from '../../helm/index.ts';
 import { TerminalError } from '../../runtime/index.ts';
@@ -140,9 +140,8 @@ export class ReleaseProxyReconciler implements Reconciler {
   }
 
   async #annotate(strategy: Strategy, proxy: HelmReleaseProxy, context: ReconcileContext): Promise<void> {
-    if (isDeleting(proxy) || proxy.metadata.annotations?.[INSTALLED_ANNOTATION] !== undefined) return;
     const after = await this.#parts.writer.update(proxy, withInstalled, { signal: context.signal });
-    if (after === undefined || !strategy.handedOff(after)) return;
+    if (after === undefined || strategy.handedOff(proxy) || !strategy.handedOff(after)) return;
     this.#parts.deps.events.record(after, {
       type: 'Normal',
       reason: 'HandedOff',
@@ -190,7 +189,10 @@ export class ReleaseProxyReconciler implements Reconciler {
 
 function withInstalled(proxy: HelmReleaseProxy): HelmReleaseProxy {
   if (isDeleting(proxy)) return proxy;
-  const annotations = { ...proxy.metadata.annotations, [INSTALLED_ANNOTATION]: 'true' };
+  const annotations: Record<string, string> = { ...proxy.metadata.annotations, [INSTALLED_ANNOTATION]: 'true' };
+  // For the chart-proxy side, which must know the cluster again after `clusterctl move`: status does not move along.
+  const workload = proxy.status?.clusterUID;
+  if (workload !== undefined) annotations[WORKLOAD_CLUSTER_UID_ANNOTATION] = workload;
   return { ...proxy, metadata: { ...proxy.metadata, annotations } };
 }
 

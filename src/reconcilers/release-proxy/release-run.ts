@@ -1,5 +1,5 @@
 /** One pass over one release on a connected cluster: what strategies are given. */
-import type { HelmReleaseProxy, HelmReleaseProxyStatus, ReleaseOperation } from '../../api/index.ts';
+import type { HelmReleaseProxy, ReleaseOperation } from '../../api/index.ts';
 import type {
   ChartSource,
   DeployRequest,
@@ -27,11 +27,10 @@ import type { Parts } from './parts.ts';
 import { prepared } from './preparation.ts';
 import { isDeleting, recordedIn, releaseKeyOf, releaseNamespaceOf, statusOn } from './proxy.ts';
 
+import type { Made } from './proxy-conditions.ts';
 import { takeover } from './takeover.ts';
 import type { Takeover } from './takeover.ts';
 import { sameVersion } from './versions.ts';
-
-type Made = Pick<HelmReleaseProxyStatus, 'chartVersion' | 'chartDigest' | 'valuesDigest'>;
 
 interface Timing {
   readonly nowMs: number;
@@ -191,7 +190,7 @@ export class ReleaseRun implements ReleaseContext {
     const decision = decideByContent({ chartVersion: version, chartDigest: digest, valuesDigest }, observed, recorded);
     if (decision.action === 'none') {
       const known = recorded.revision === observed.revision ? recorded.chartDigest : undefined;
-      this.#made = { chartVersion: observed.chartVersion, chartDigest: digest ?? known, valuesDigest };
+      this.#made = { chartDigest: digest ?? known, valuesDigest };
     }
     return decision;
   }
@@ -206,8 +205,7 @@ export class ReleaseRun implements ReleaseContext {
       await this.#guarded(key, async () => execute(this.#operation(), decision, { observed, request }));
       const release = await this.refresh(key);
       this.#outcome = release ?? null;
-      const { valuesDigest } = wanted;
-      this.#made = { chartVersion: archive.version, chartDigest: archive.digest, valuesDigest };
+      this.#made = { chartDigest: archive.digest, valuesDigest: wanted.valuesDigest };
       return this.#done(decision, release, request);
     } finally {
       chart.release();

@@ -1,5 +1,10 @@
 /** What makes a HelmReleaseProxy be looked at: only what can change something (caaph §1.7 "Watches", W26, W27). */
-import { INSTALLED_ANNOTATION, RELEASE_NAME_GENERATED_ANNOTATION } from '../../api/index.ts';
+import {
+  INSTALLED_ANNOTATION,
+  RELEASE_NAME_GENERATED_ANNOTATION,
+  VALUES_INPUTS_ANNOTATION,
+  WORKLOAD_CLUSTER_UID_ANNOTATION,
+} from '../../api/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey, ReleaseReader } from '../../helm/index.ts';
 import { namespacedClusterName } from '../../runtime/index.ts';
@@ -11,7 +16,13 @@ import { claimsOf, proxiesOf, settleReader, uidOf } from './parts.ts';
 import type { Parts } from './parts.ts';
 import { clusterNameOf, isDeleting, namesCluster, passesFilter, releaseKeyOf, requestFor } from './proxy.ts';
 
-const OWN_ANNOTATIONS: readonly string[] = [INSTALLED_ANNOTATION, RELEASE_NAME_GENERATED_ANNOTATION];
+/** The reconcilers' own notes, this side's and the chart-proxy side's: they ask for nothing. */
+const OWN_ANNOTATIONS: readonly string[] = [
+  INSTALLED_ANNOTATION,
+  RELEASE_NAME_GENERATED_ANNOTATION,
+  VALUES_INPUTS_ANNOTATION,
+  WORKLOAD_CLUSTER_UID_ANNOTATION,
+];
 
 export class ReleaseProxySources implements Aware {
   readonly #parts: Parts;
