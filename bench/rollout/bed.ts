@@ -13,13 +13,19 @@ export interface BedOptions {
   clusters: number;
   charts: number;
   fromSources: boolean;
+  /** As the manager's --sync-period. */
+  syncPeriod: string;
   /** Folder for the manager's CPU profile; none without it. */
   profile?: string;
+  /** NODE_OPTIONS for the manager. */
+  nodeOptions?: string;
   signal: AbortSignal;
 }
 
 /** What one phase cost. Times are seconds, memory is bytes. */
 export interface Measurement {
+  /** The phase's begin and end on the machine's monotonic clock (µs), which V8's profiles use as well. */
+  span: { from: number; to: number };
   /** From the start of the command to the state that it asked for. */
   wall: number;
   /** Until all is quiet again: a phase is not cheaper for leaving work to the next one. */
@@ -88,14 +94,15 @@ export class Bed {
     return this.#options.clusters * this.#options.charts;
   }
 
-  /** Starts the manager, with the resync that CAAPH was measured with. */
+  /** Starts the manager and waits until it has engaged every cluster. */
   async startManager(): Promise<void> {
-    const { fromSources, profile, signal } = this.#options;
+    const { fromSources, profile, nodeOptions, syncPeriod, signal } = this.#options;
+    const forNode = [nodeOptions, profile && `--cpu-prof --cpu-prof-dir=${profile}`].filter(Boolean).join(' ');
     await this.fleet.startManager({
       command: fromSources ? undefined : INSTALLED,
-      flags: ['--sync-period=60s', '--log-format=json'],
+      flags: [`--sync-period=${syncPeriod}`],
       name: 'manager',
-      env: profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` },
+      env: forNode === '' ? {} : { NODE_OPTIONS: forNode },
       signal,
     });
     const { manager } = this.fleet;
@@ -188,12 +195,12 @@ export class Bed {
     const { changes } = this.#activity;
     const sampler = new MemorySampler(manager.pid);
     const before = await cpuTimes(manager.pid);
-    const started = performance.now();
+    const from = monotonicMicroseconds();
     let wall = 0;
     let memory: MemoryPeaks;
     try {
       await work();
-      wall = (performance.now() - started) / 1000;
+      wall = (monotonicMicroseconds() - from) / 1e6;
       await finish();
     } finally {
       memory = await sampler.stop();
@@ -201,6 +208,7 @@ export class Bed {
     const after = await cpuTimes(manager.pid);
     const downloads = this.charts.map(({ name, version }) => charts.downloads(name, version));
     return {
+      span: { from, to: monotonicMicroseconds() },
       wall,
       cpu: { own: after.own - before.own, children: after.children - before.children },
       memory,
@@ -268,6 +276,10 @@ export class Bed {
       },
     };
   }
+}
+
+function monotonicMicroseconds(): number {
+  return Number(process.hrtime.bigint() / 1000n);
 }
 
 function isReady(proxy: Proxy): boolean {

@@ -25,6 +25,8 @@ const USAGE = `npm run bench -- [flags]
   --json FILE     write every figure there
   --check         exit code 1 when a limit is missed
   --profile DIR   let Node profile the controller, and say where its time went; the profile costs time itself
+  --sync-period D the manager's resync (default 60s, as CAAPH was measured)
+  --node-options  NODE_OPTIONS for the manager, to try what they do
   --sources       run the manager from src/, not what npm ci built`;
 
 interface Options {
@@ -34,6 +36,8 @@ interface Options {
   json?: string;
   check: boolean;
   profile?: string;
+  syncPeriod: string;
+  nodeOptions?: string;
   fromSources: boolean;
 }
 
@@ -105,7 +109,11 @@ async function report(results: Results, options: Options): Promise<number> {
   );
   say(table(all));
   say(`\nWhere the time goes\n\n${whereTimeGoes(results)}`);
-  if (options.profile !== undefined) say(`\n${await profileSummary(options.profile)}`);
+  if (options.profile !== undefined) {
+    const { install, change, rest, delete: removed } = results;
+    const spans = { install: install.span, change: change.span, rest: rest.span, delete: removed.span };
+    say(`\n${await profileSummary(options.profile, spans)}`);
+  }
   const judged = all.map((row) => ({ ...row, good: isGood(row) }));
   if (options.json !== undefined) {
     await writeFile(options.json, `${JSON.stringify({ rows: judged, results }, null, 2)}\n`);
@@ -128,6 +136,8 @@ function readOptions(args: string[], workingDirectory: string): Options | { text
         json: { type: 'string' },
         check: { type: 'boolean', default: false },
         profile: { type: 'string' },
+        'sync-period': { type: 'string', default: '60s' },
+        'node-options': { type: 'string' },
         sources: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
@@ -140,6 +150,8 @@ function readOptions(args: string[], workingDirectory: string): Options | { text
       json: values.json && resolve(workingDirectory, values.json),
       check: values.check,
       profile: values.profile && resolve(workingDirectory, values.profile),
+      syncPeriod: values['sync-period'],
+      nodeOptions: values['node-options'],
       fromSources: values.sources,
     };
   } catch (error) {

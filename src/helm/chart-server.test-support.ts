@@ -88,13 +88,16 @@ export class ChartServer {
       body: Buffer.concat(chunks).toString(),
     };
     this.requests.push(seen);
-    const { status = 200, headers = {}, body = '', cut = false, hang = false } = await this.responder(seen);
-    if (hang) return;
-    const content = Buffer.from(body);
-    response.writeHead(status, { 'content-length': content.length, ...headers });
-    if (cut) response.write(content.subarray(0, content.length / 2), () => response.destroy());
-    else response.end(content);
+    const answer = await this.responder(seen);
+    if (answer.hang !== true) give(answer, response);
   }
+}
+
+function give({ status = 200, headers = {}, body = '', cut = false }: Answer, response: ServerResponse): void {
+  const content = Buffer.from(body);
+  response.writeHead(status, { 'content-length': content.length, ...headers });
+  if (cut) response.write(content.subarray(0, content.length / 2), () => response.destroy());
+  else response.end(content);
 }
 
 export function basic(username: string, password: string): string {

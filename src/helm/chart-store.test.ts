@@ -424,9 +424,9 @@ describe('the cache', () => {
 
   it('fetches anew what somebody removed', async () => {
     const store = open();
-    const { archive: kept, release } = await store.acquire(source('1.2.0'), control);
-    release();
-    await rm(kept.path);
+    const held = await store.acquire(source('1.2.0'), control);
+    held.release();
+    await rm(held.archive.path);
     expect(existsSync((await store.acquire(source('1.2.0'), control)).archive.path)).toBe(true);
   });
 

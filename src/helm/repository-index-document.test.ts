@@ -115,8 +115,8 @@ describe('an index', () => {
   });
 
   it('keeps little of much', async () => {
-    const noise = { description: 'x'.repeat(5000), version: '1.0.0', urls: ['a.tgz'] };
-    const index = await IndexDocument.read(stringify({ entries: { a: Array.from({ length: 200 }, () => noise) } }));
+    const noise = () => ({ description: 'x'.repeat(5000), version: '1.0.0', urls: ['a.tgz'] });
+    const index = await IndexDocument.read(stringify({ entries: { a: Array.from({ length: 200 }, noise) } }));
     expect(index.size).toBeLessThan(20_000);
     expect(index.entries('a')).toHaveLength(200);
   });

@@ -113,12 +113,11 @@ class Reader {
 
   #action(tokens: readonly Token[], tpl: boolean): void {
     const [first, second] = tokens;
-    const word = first?.kind === 'word' ? first.text : '';
-    if (word === 'end') this.#scopes.pop();
+    const word = wordOf(first);
     // Of the pipeline of a block, dot is that of the block around it; an else has that back, too.
-    const inner = word === 'else' ? this.#scopes.pop() : undefined;
+    if (word === 'end' || word === 'else') this.#scopes.pop();
     for (let at = 0; at < tokens.length; at += this.#token(tokens, at, tpl));
-    if (word === 'else') this.#scopes.push(second === undefined ? this.#dotIsRoot : this.#opens(second, inner));
+    if (word === 'else') this.#scopes.push(wordOf(second) === 'with' ? false : this.#dotIsRoot);
     else this.#open(word);
   }
 
@@ -127,11 +126,6 @@ class Reader {
     if (word === 'if') this.#scopes.push(this.#dotIsRoot);
     // What they are called with is not looked for: their dot may be the context.
     if (word === 'define' || word === 'block') this.#scopes.push(true);
-  }
-
-  /** `else if` leaves dot as it is, `else with` sets it. */
-  #opens(word: Token, inner: boolean | undefined): boolean {
-    return word.kind === 'word' && word.text === 'with' ? false : (inner ?? this.#dotIsRoot);
   }
 
   get #dotIsRoot(): boolean {
@@ -186,6 +180,10 @@ function stringsFrom(tokens: readonly Token[], index: number, count: number): st
     strings.push(token.value);
   }
   return strings;
+}
+
+function wordOf(token: Token | undefined): string {
+  return token?.kind === 'word' ? token.text : '';
 }
 
 function isBuiltin(name: string | undefined): name is Builtin {

@@ -180,5 +180,5 @@ it('begins a streaming list again when it is told of an error before its end', a
   });
   connection.stream.send('DELETED', { metadata: { name: 'two', resourceVersion: '8' } });
   await pass(0);
-  expect(notices.map(({ type }) => type)).toEqual(['init', 'init', 'initApply', 'initDone', 'delete']);
+  expect(notices.map(({ type }) => type)).toEqual(['init', 'initApply', 'init', 'initApply', 'initDone', 'delete']);
 });

@@ -231,7 +231,7 @@ class Machine<T extends KubeObject> {
   #failed(state: State<T>, error: Error): State<T> {
     const told = error instanceof KubeError ? error : new ServerError(error.message, { cause: error });
     const next = this.#resume(state, told);
-    if (told.code === 'NotFound' && state.phase !== 'listed') {
+    if (told.code === 'NotFound' && !hasVersion(state)) {
       return this.#later(next, told, this.#settings.notServedRetryMs);
     }
     // The first relist goes at once; a server that answers every list with another 410 is left in peace like any other.
@@ -242,7 +242,7 @@ class Machine<T extends KubeObject> {
 
   /** Where to go on: from the last resourceVersion, unless the server cannot. */
   #resume(state: State<T>, error: KubeError): State<T> {
-    if (state.phase !== 'listed' && state.phase !== 'watching') return { phase: 'empty' };
+    if (!hasVersion(state)) return { phase: 'empty' };
     if (LIST_AGAIN.has(error.code)) return { phase: 'empty' };
     this.#ahead = error.causes.includes('ResourceVersionTooLarge') ? this.#ahead + 1 : 0;
     if (this.#ahead < MAX_AHEAD) return { phase: 'listed', resourceVersion: state.resourceVersion };
@@ -304,6 +304,11 @@ class Machine<T extends KubeObject> {
     if (this.#target.keepManagedFields !== true) delete object.metadata.managedFields;
     return this.#target.form === 'metadata' ? metadataOnly(object) : object;
   }
+}
+
+/** True where a list has been told and there is a place to go on from. */
+function hasVersion<T extends KubeObject>(state: State<T>): state is State<T> & { phase: 'listed' | 'watching' } {
+  return state.phase === 'listed' || state.phase === 'watching';
 }
 
 function endsList(event: WatchEvent<KubeObject>): boolean {

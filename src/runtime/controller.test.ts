@@ -5,7 +5,6 @@ import { Controller } from './controller.ts';
 import type { ControllerOptions } from './controller.ts';
 import {
   ClusterGoneError,
-  ClusterNotFoundError,
   LeadershipLostError,
   ReconcileTimeoutError,
   StoppingError,
@@ -361,13 +360,5 @@ describe('stop', () => {
     await after(0);
     expect(t.ran).toHaveLength(100);
     expect(getEventListeners(t.fleet.get(a).signal, 'abort')).toHaveLength(0);
-  });
-});
-
-it('says what it throws about in codes that stay', () => {
-  expect(new ClusterNotFoundError(a)).toMatchObject({
-    code: 'CAPSTAN_CLUSTER_NOT_FOUND',
-    name: 'ClusterNotFoundError',
-    message: 'cluster ns/a is not known',
   });
 });

@@ -94,7 +94,7 @@ it('swaps credentials under a running watch, and the next call carries the new o
   expect(cluster.uid).toBe('uid-1');
   const informer = cluster.watches.hold({}, TARGET);
   await informer.synced(cluster.signal, 5_000);
-  const watchesBefore = server.count('watch');
+  await vi.waitFor(() => expect(server.watches).toHaveLength(1), SOON);
   server.tokens = new Set(['two']);
   newest = spec('two');
   sink.engage(a, newest);
@@ -103,7 +103,7 @@ it('swaps credentials under a running watch, and the next call carries the new o
   expect(server.seen.at(-1)?.authorization).toBe('Bearer two');
   server.put('late');
   await vi.waitFor(() => expect(informer.get('default', 'late')).toBeDefined(), SOON);
-  expect(server.count('watch')).toBe(watchesBefore);
+  expect(server.watches.map((watch) => watch.open)).toEqual([true]);
   expect(fleet.get(a)).toBe(cluster);
   expect(told).toEqual(['engaged ns/a']);
 });

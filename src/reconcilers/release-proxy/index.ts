@@ -31,6 +31,9 @@ const WAIT_LANE = 'wait';
  */
 const PASS_LIMIT_MS = 24 * 3_600_000;
 
+/** Ceiling of the first delay after a failure, milliseconds: a failed operation costs half a CPU second and a revision of the history. */
+const BACKOFF_BASE_MS = 2_000;
+
 /** What this controller has in common with the chart-proxy half. */
 export interface ReleaseProxyShared {
   readonly caches: Pick<ManagementCaches, 'ready'>;
@@ -87,6 +90,7 @@ async function runController(composition: Composition, signal: AbortSignal): Pro
     telemetry: deps.telemetry,
     fleet: deps.fleet,
     graceMs: deps.options.graceMs,
+    backoffBaseMs: BACKOFF_BASE_MS,
     lane: (request) => laneOf(caches, request),
     lanes: {
       default: { concurrency: releaseProxyConcurrency, limitMs: PASS_LIMIT_MS },

@@ -1,8 +1,9 @@
 /** How an object must stand before Helm runs for it. */
 import { HRP_FINALIZER, RELEASE_NAME_GENERATED_ANNOTATION } from '../../api/index.ts';
 import type { HelmReleaseProxy, ReleaseOperation } from '../../api/index.ts';
+import { getCondition } from '../conditions.ts';
 import { isDeleting } from './proxy.ts';
-import { preparing, withFindings } from './proxy-conditions.ts';
+import { CLUSTER_AVAILABLE, clusterAvailable, withFindings } from './proxy-conditions.ts';
 
 export interface Preparation {
   /** The release's name, where the object leaves it to us. */
@@ -21,10 +22,11 @@ export function prepared(current: HelmReleaseProxy, preparation: Preparation): H
   const { generated, operation, now, clusterUID } = preparation;
   const recordedUID = current.status?.clusterUID;
   const another = recordedUID !== undefined && clusterUID !== undefined && recordedUID !== clusterUID;
-  const isNew = (current.status?.conditions ?? []).length === 0;
+  // An operation that waits takes minutes: meanwhile the object says at least that its cluster is there.
+  const isTold = getCondition(current.status?.conditions, CLUSTER_AVAILABLE)?.status === 'True';
   return withFindings(
     withFinalizer(generated === undefined ? current : withName(current, generated)),
-    { operation, clusterUID, conditions: isNew ? [preparing] : [], release: another ? null : undefined },
+    { operation, clusterUID, conditions: isTold ? [] : [clusterAvailable], release: another ? null : undefined },
     now,
   );
 }

@@ -91,6 +91,9 @@ describe('install', () => {
       clusterUID: 'uid-c1',
     });
     expect(during?.status?.observedGeneration).toBeUndefined();
+    expect(during?.status?.conditions).toContainEqual(
+      expect.objectContaining({ ...AVAILABLE, type: 'ClusterAvailable' }),
+    );
     expect(during?.status?.conditions?.map((c) => [c.type, c.reason])).toContainEqual([
       'HelmReleaseReady',
       'PreparingToHelmInstall',
