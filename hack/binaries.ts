@@ -11,6 +11,8 @@ import { catalogue } from './binaries/catalogue.ts';
 import { BinariesError } from './binaries/errors.ts';
 import { withLock } from './binaries/lock.ts';
 
+export type { BinaryName };
+
 /** Absolute paths of the programs. */
 export interface Binaries {
   kubeApiserver: string;
@@ -27,18 +29,30 @@ export interface Binaries {
 /** A build that takes minutes says that it is alive this often (ms). */
 const STILL_HERE_MS = 20_000;
 
+/** What a fleet with Helm 4 needs, as the demo and the bench have it; the tests need all. */
+export const FLEET_PROGRAMS: readonly BinaryName[] = [
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kubectl',
+  'helm',
+];
+
 /**
- * Where the programs are; obtains nothing.
+ * Where the programs are; obtains nothing. With `only`, the others may be missing: they are '' then.
  * @throws BinariesError that names the missing ones and the command that gets them.
  */
-export async function binaries(environment: CacheEnvironment = process.env): Promise<Binaries> {
+export async function binaries(
+  environment: CacheEnvironment = process.env,
+  only?: readonly BinaryName[],
+): Promise<Binaries> {
   const cache = new BinaryCache(environment);
   const paths = new Map<BinaryName, string>();
   const missing: string[] = [];
   for (const binary of catalogue()) {
     const path = cache.locate(binary);
-    if (path === undefined) missing.push(binary.name);
-    else paths.set(binary.name, path);
+    if (path === undefined && only?.includes(binary.name) !== false) missing.push(binary.name);
+    else if (path !== undefined) paths.set(binary.name, path);
   }
   if (missing.length > 0) {
     throw new BinariesError(
@@ -59,12 +73,17 @@ export async function binaries(environment: CacheEnvironment = process.env): Pro
 }
 
 /**
- * Obtains what is missing and prints what it does meanwhile. Who calls: this file's main, and the demo and the bench.
+ * Obtains what is missing, of all or of `only`, and prints what it does meanwhile. Who calls: this file's main, the
+ * demo and the bench.
  * @throws BinariesError; the signal's reason.
  */
-export async function obtainBinaries(environment: CacheEnvironment, signal: AbortSignal): Promise<void> {
+export async function obtainBinaries(
+  environment: CacheEnvironment,
+  signal: AbortSignal,
+  only?: readonly BinaryName[],
+): Promise<void> {
   const cache = new BinaryCache(environment);
-  const all = catalogue();
+  const all = catalogue().filter(({ name }) => only?.includes(name) !== false);
   const missing = () => all.filter((binary) => cache.locate(binary) === undefined);
   if (missing().length > 0) {
     const onWait = () => {

@@ -11,5 +11,5 @@ export * as reconcilers from './reconcilers/index.ts';
 export * as capi from './providers/capi/index.ts';
 export { createLogger, createTelemetry, silentLogger } from './telemetry/index.ts';
 export type { Logger, LoggerOptions, Telemetry } from './telemetry/index.ts';
-export { AppError, createContainer, runManager, TOKENS } from './app/index.ts';
+export { AppError, createContainer, readCommandLine, readEnvironment, runManager, TOKENS } from './app/index.ts';
 export type { Environment, ManagerOptions } from './app/index.ts';

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FLEET_PROGRAMS } from '../../hack/binaries.ts';
 import { LOCAL_CLUSTER } from '../../src/runtime/index.ts';
 import type { Chart, Proxy, RestClient } from '../../test/support/index.ts';
 import { Fleet, INSTALLED, Mirror, benchChart, condition } from '../../test/support/index.ts';
@@ -73,7 +74,7 @@ export class Bed {
 
   /** Starts the clusters and the watchers; not the manager. */
   static async setUp(options: BedOptions): Promise<Bed> {
-    const fleet = await Fleet.start({ clusters: options.clusters, manager: false, signal: options.signal });
+    const fleet = await Fleet.start({ clusters: options.clusters, manager: false, programs: FLEET_PROGRAMS, signal: options.signal });
     try {
       const charts = Array.from({ length: options.charts }, (_, index) => benchChart(`bench-${index + 1}`, VERSION));
       fleet.charts.publish(...charts);

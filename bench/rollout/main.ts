@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Interrupt } from '../../hack/demo/interrupt.ts';
-import { obtainBinaries } from '../../hack/binaries.ts';
+import { FLEET_PROGRAMS, obtainBinaries } from '../../hack/binaries.ts';
 import { Bed } from './bed.ts';
 import { helmByHand } from './helm-by-hand.ts';
 import { REFERENCE_RELEASES } from './limits.ts';
@@ -58,7 +58,7 @@ async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
   const { signal } = interrupt;
   let bed: Bed | undefined;
   try {
-    await obtainBinaries(env, signal);
+    await obtainBinaries(env, signal, FLEET_PROGRAMS);
     if (options.profile !== undefined) await mkdir(options.profile, { recursive: true });
     say(`starting ${options.clusters + 1} API servers`);
     bed = await Bed.setUp({ ...options, signal });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { INSTALLED } from '../../test/support/index.ts';
-import { obtainBinaries } from '../binaries.ts';
+import { FLEET_PROGRAMS, obtainBinaries } from '../binaries.ts';
 import { DemoFolder } from './folder.ts';
 import { Interrupt, Interrupted } from './interrupt.ts';
 import { exports, playOn } from './play-on.ts';
@@ -58,7 +58,7 @@ async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
     folder = await DemoFolder.create(join(ROOT, '.demo'), env['INIT_CWD'] ?? process.cwd());
     screen.scene('Capstan demo: real API servers on this machine, no Docker');
     screen.say('The programs it needs come first; the first time that takes minutes.', 'quiet');
-    await obtainBinaries(env, signal);
+    await obtainBinaries(env, signal, FLEET_PROGRAMS);
     stage = await Stage.setUp(
       { clusters: options.clusters, fromSources: options.fromSources, path: env['PATH'] ?? '', signal },
       folder,

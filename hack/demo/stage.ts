@@ -12,7 +12,7 @@ import {
   runProgram,
   startEnvironment,
 } from '../../test/support/index.ts';
-import { binaries } from '../binaries.ts';
+import { FLEET_PROGRAMS, binaries } from '../binaries.ts';
 import { CA_SECRET, LABEL, NAMESPACE, demoCharts } from './charts.ts';
 import type { DemoFolder } from './folder.ts';
 import { LogFollower } from './log-follower.ts';
@@ -78,12 +78,12 @@ export class Stage {
   /** Starts everything but the manager. What was started is ended again when a part fails or the signal aborts. */
   static async setUp(options: StageOptions, folder: DemoFolder, screen: Screen): Promise<Stage> {
     const { signal } = options;
-    const programs = await choosePrograms(await binaries(), options.path, signal);
+    const programs = await choosePrograms(await binaries(process.env, FLEET_PROGRAMS), options.path, signal);
     for (const { name, version, onPath } of [programs.helm, programs.kubectl]) {
       screen.fact(name, `${version}, ${onPath ? 'from your PATH' : "the project's own"}`);
     }
     screen.fact('kube-apiserver', `starting ${options.clusters + 1} of them: management and workload clusters`, 'busy');
-    const environment = await startEnvironment({ clusters: options.clusters, signal });
+    const environment = await startEnvironment({ clusters: options.clusters, programs: FLEET_PROGRAMS, signal });
     try {
       const charts = await ChartRepository.start();
       const stage = new Stage({ environment, charts, programs, folder, screen, options });

@@ -18,12 +18,21 @@ const HELM_GRACE_MS = 5_000;
 /** What the controllers' grace does not cover: aborting what still runs, and its last writes. */
 const DRAIN_MARGIN_MS = 8_000;
 
-/** Runs until `signal` aborts and everything has stopped. Rejects with an AppError that says what to do. Who calls: main. */
-export async function runManager(options: ManagerOptions, env: Environment, signal: AbortSignal): Promise<void> {
+/**
+ * Runs until `signal` aborts and everything has stopped. Rejects with an AppError that says what to do. Who calls: main,
+ * and third parties' own mains, whose `extend` binds strategies and providers beside ours before anything is made.
+ */
+export async function runManager(
+  options: ManagerOptions,
+  env: Environment,
+  signal: AbortSignal,
+  extend: (container: Container) => void = () => undefined,
+): Promise<void> {
   const log = createLogger({ format: options.logFormat, level: options.logLevel });
   const telemetry = createTelemetry({ log });
   for (const { flag, why } of options.ignoredFlags) log.warn(`${flag} has no effect: ${why}`);
   const container = createContainer(options, env, telemetry);
+  extend(container);
   const connection = container.get(TOKENS.connection);
   try {
     const helm = await check(container, signal);

@@ -52,7 +52,7 @@ export function chartStoreOptions(given: GivenChartStoreOptions = {}): ChartStor
       staleMs: 3_600_000,
       limitMs: 120_000,
       maxEntries: 256,
-      maxSize: 128 * 1024 ** 2,
+      maxSize: 32 * 1024 ** 2,
       ...given.freshness,
     },
   };

@@ -1,66 +1,15 @@
 import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
 import { counter, gauge, histogram } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { HelmError } from './errors.ts';
 import type { HelmProcessOptions } from './options.ts';
+import { Attempt } from './process-attempt.ts';
 import { PrivateDirectories } from './process-directory.ts';
 import { Launcher, bareEnvironment } from './process-launcher.ts';
-import { watchMemory } from './process-memory.ts';
-import { HeadAndTail, WholeOutput } from './process-output.ts';
-import type { OutputSink } from './process-output.ts';
+import type { HelmExit, HelmRun } from './process-run.ts';
 import { ProcessSlots } from './process-slots.ts';
-import type { Pool } from './process-slots.ts';
 
-type Files = Readonly<Record<string, string | Uint8Array>>;
-
-/** One run of helm. */
-export interface HelmRun {
-  /** For metrics and logs: install, upgrade, template … */
-  readonly operation: string;
-  /** For metrics and logs; absent where no cluster is concerned. */
-  readonly cluster?: string;
-  readonly args: readonly string[];
-  /**
-   * Put into the private directory, which is the working directory: name them relatively. `KUBECONFIG_FILE` is what
-   * KUBECONFIG names. A function is called when there is a slot, for what may have changed by then.
-   */
-  readonly files?: Files | (() => Files);
-  /** Fed to standard input, which is closed otherwise. */
-  readonly stdin?: string;
-  /** Milliseconds that the process may run, not counting the wait for a slot. */
-  readonly limitMs: number;
-  /** Milliseconds from SIGTERM to SIGKILL; the options' when absent. 0 for a run that has nothing to tidy up. */
-  readonly graceMs?: number;
-  /** Bytes of memory beyond which the run is ended, as `killed`. */
-  readonly memoryLimit?: number;
-  /** 'short' when absent. */
-  readonly pool?: Pool;
-  /** Bytes of standard output that are kept whole, for when it is the result; beyond them the run is ended. Absent: its head and tail are kept. */
-  readonly wholeOutput?: number;
-  readonly signal: AbortSignal;
-}
-
-/** How a run ended. Output may hold values and Secret contents: it is for parsing, never for a log. */
-export interface HelmExit {
-  /**
-   * `exited` by itself with `code`; `limit`: ended at `limitMs`; `aborted`: by the signal or by `close`; `overflow`: it
-   * wrote more than `wholeOutput`; `killed`: for want of memory, by its `memoryLimit` or from outside.
-   */
-  readonly end: 'exited' | 'limit' | 'aborted' | 'overflow' | 'killed';
-  /** -1 unless it exited. */
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-  /** Milliseconds that the process ran. */
-  readonly tookMs: number;
-}
-
-/** What is kept of a stream that is only read for its error. */
-const KEPT_BYTES = 64 * 1024;
-
-/** A process that has exited is waited for this long while something that it started still holds its output open. Milliseconds. */
-const LINGER_MS = 500;
+export type { HelmExit, HelmRun } from './process-run.ts';
 
 /**
  * Runs helm processes, each in a private directory with a bare environment, and owns them: each has a limit, each is
@@ -195,129 +144,12 @@ export class HelmProcesses {
   }
 }
 
-type End = HelmExit['end'];
-
-/** One child process from its start to the end of its output. */
-class Attempt {
-  readonly finished: Promise<HelmExit>;
-  readonly #child: ChildProcess;
-  readonly #stdout: OutputSink;
-  readonly #stderr = new HeadAndTail(KEPT_BYTES);
-  readonly #graceMs: number;
-  #why: End | undefined;
-  #kill: NodeJS.Timeout | undefined;
-
-  constructor(child: ChildProcess, run: HelmRun, options: HelmProcessOptions) {
-    this.#child = child;
-    this.#graceMs = run.graceMs ?? options.graceMs;
-    this.#stdout = run.wholeOutput === undefined ? new HeadAndTail(KEPT_BYTES) : new WholeOutput(run.wholeOutput);
-    const limit = setTimeout(() => {
-      this.end('limit', this.#graceMs);
-    }, run.limitMs);
-    const unwatch = this.#watchMemory(run.memoryLimit);
-    this.finished = this.#watch(options.helmPath, performance.now()).finally(() => {
-      clearTimeout(limit);
-      unwatch();
-      clearTimeout(this.#kill);
-    });
-    this.#feed(run.stdin);
-  }
-
-  /** SIGTERM to the whole group, SIGKILL when that has not ended it within `graceMs`. The first reason stays. */
-  end(why: End, graceMs: number): void {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    this.#why ??= why;
-    this.#signalGroup('SIGTERM');
-    clearTimeout(this.#kill);
-    this.#kill = setTimeout(() => {
-      this.#signalGroup('SIGKILL');
-    }, graceMs);
-  }
-
-  async #watch(helmPath: string, started: number): Promise<HelmExit> {
-    const child = this.#child;
-    child.stdout?.on('data', (chunk: Buffer) => {
-      this.#stdout.push(chunk);
-      if (this.#stdout.overflowed) this.end('overflow', 0);
-    });
-    child.stderr?.on('data', (chunk: Buffer) => {
-      this.#stderr.push(chunk);
-    });
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.once('error', (error) => {
-        reject(cannotRun(helmPath, error));
-      });
-      child.once('exit', () => {
-        this.#releaseOutput();
-      });
-      child.once('close', (status) => {
-        resolve(status);
-      });
-    });
-    return this.#exit(code, performance.now() - started);
-  }
-
-  #exit(code: number | null, tookMs: number): HelmExit {
-    const output = { stdout: this.#stdout.text(), stderr: this.#stderr.text(), tookMs: Math.round(tookMs) };
-    // What was done in time is done, even when it was asked to stop.
-    if (code === 0 && !this.#stdout.overflowed) return { end: 'exited', code, ...output };
-    if (this.#why !== undefined) return { end: this.#why, code: -1, ...output };
-    return code === null ? { end: 'killed', code: -1, ...output } : { end: 'exited', code, ...output };
-  }
-
-  /** What helm started may outlive it and hold its output open: it goes with it. The group cannot be another's while a member lives. */
-  #releaseOutput(): void {
-    const linger = setTimeout(() => {
-      this.#signalGroup('SIGKILL');
-      this.#child.stdout?.destroy();
-      this.#child.stderr?.destroy();
-    }, LINGER_MS);
-    this.#child.once('close', () => {
-      clearTimeout(linger);
-    });
-  }
-
-  #watchMemory(limit: number | undefined): () => void {
-    const { pid } = this.#child;
-    if (pid === undefined || limit === undefined) return () => undefined;
-    return watchMemory(pid, limit, () => {
-      this.end('killed', 0);
-    });
-  }
-
-  #feed(stdin: string | undefined): void {
-    const stream = this.#child.stdin;
-    if (stream === null) return;
-    // A process that ends before it has read everything says why on stderr; the broken pipe itself is no news.
-    stream.on('error', () => undefined);
-    stream.end(stdin);
-  }
-
-  #signalGroup(signal: NodeJS.Signals): void {
-    if (this.#child.pid === undefined) return;
-    try {
-      process.kill(-this.#child.pid, signal);
-    } catch {
-      // The group is gone: that is what was wanted.
-    }
-  }
-}
-
 function cancelled(signal: AbortSignal): HelmError {
   return new HelmError('Cancelled', 'the operation was cancelled before helm started', { cause: signal.reason });
 }
 
 function shuttingDown(): HelmError {
   return new HelmError('Cancelled', 'Capstan is shutting down');
-}
-
-function cannotRun(helmPath: string, error: NodeJS.ErrnoException): HelmError {
-  if (error.code === 'ENOENT' || error.code === 'EACCES') {
-    return new HelmError('HelmMissing', `cannot run helm at ${helmPath}: ${error.code}. Install Helm 3.17 or newer`, {
-      cause: error,
-    });
-  }
-  return new HelmError('Failed', `cannot start helm: ${error.message}`, { cause: error });
 }
 
 const RESULTS = ['success', 'error', 'timeout', 'cancelled'] as const;

@@ -1,7 +1,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { connect as connectTcp } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { getEventListeners } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
+import { INVALID_SPAN_CONTEXT, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTelemetry } from '../telemetry/index.ts';
 import { TestApiServer, sendJson, sendStatus } from './api-server.test-support.ts';
@@ -245,6 +251,56 @@ describe.each([
     ]);
   });
 
+  it('goes through the proxy that the kubeconfig names', async () => {
+    const tunnels: string[] = [];
+    const proxy = createServer();
+    proxy.on('connect', (request: IncomingMessage, client: Socket) => {
+      tunnels.push(request.url ?? '');
+      const upstream = connectTcp(server.port, '127.0.0.1', () => {
+        client.write('HTTP/1.1 200 OK\r\n\r\n');
+        client.pipe(upstream).pipe(client);
+      });
+      for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    stop.push(async () => new Promise((resolve) => proxy.close(resolve)));
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const text = server.kubeconfig({ token: 'x' }).replace('"certificate', `"proxy-url":"${address}","certificate`);
+    const connection = Connection.fromKubeconfig(text, { clusterName: 'test', http2 });
+    stop.push(async () => connection.close());
+    await connection.json(GET);
+    await connection.json(GET);
+    expect(server.seen.map(({ httpVersion }) => httpVersion)).toEqual(Array(2).fill(http2 ? '2.0' : '1.1'));
+    expect(new Set(tunnels)).toEqual(new Set([`127.0.0.1:${server.port}`]));
+  });
+
+  it('runs each call in a span that names no object', async () => {
+    const spans: unknown[] = [];
+    const tracer = trace.getTracer('test');
+    vi.spyOn(tracer, 'startActiveSpan').mockImplementation(
+      // Of the overloads, the one that inSpan uses.
+      (name: string, options: unknown, run: unknown): unknown => {
+        spans.push([name, options]);
+        return (run as (span: unknown) => unknown)(trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
+      },
+    );
+    const connection = connect({ token: 'x' }, { telemetry: createTelemetry({ tracer }) });
+    await connection.json({ method: 'GET', path: '/api/v1/namespaces/a/pods/b', query: { x: 1 } });
+    expect(spans).toEqual([
+      [
+        'GET /api/v1/namespaces/{namespace}/pods/{name}',
+        {
+          attributes: {
+            'http.request.method': 'GET',
+            'url.path': '/api/v1/namespaces/{namespace}/pods/{name}',
+            'k8s.cluster.name': 'test',
+            'capstan.cluster': 'test',
+          },
+        },
+      ],
+    ]);
+  });
+
   it('says what was asked and what the server said, and never what was sent', async () => {
     const connection = connect({ token: 'top secret' });
     server.fail('other', (response) =>
@@ -260,6 +316,7 @@ describe.each([
 
 it('leaves neither sockets nor handles behind after 100 connections', async () => {
   const server = await TestApiServer.start(authority);
+  const { signal } = new AbortController();
   const rounds = async (count: number): Promise<void> => {
     for (let i = 0; i < count; i += 1) {
       const connection = Connection.fromKubeconfig(server.kubeconfig({ token: 'x' }), {
@@ -267,12 +324,13 @@ it('leaves neither sockets nor handles behind after 100 connections', async () =
         http2: i % 2 === 0,
       });
       const watch = await connection.open({
+        signal,
         ...GET,
         path: '/api/v1/configmaps',
         query: { watch: 1 },
         idleLimitMs: 60_000,
       });
-      await connection.json(GET);
+      await connection.json({ ...GET, signal });
       watch.close();
       await connection.close();
     }
@@ -285,6 +343,7 @@ it('leaves neither sockets nor handles behind after 100 connections', async () =
   // Handles are given back some turns of the event loop after their sockets' end.
   for (let i = 0; i < 100 && activeHandles().length > before.length; i += 1) await setTimeout(20);
   expect(activeHandles()).toEqual(before);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
   await server.stop();
 });
 

@@ -238,7 +238,7 @@ function readText(path: string, where: string): string {
 function parseYaml(text: string): Section {
   let root: unknown;
   try {
-    root = parse(text, { prettyErrors: true, logLevel: 'silent' });
+    root = parse(text, { prettyErrors: true, logLevel: 'error' });
   } catch (error) {
     // The parser's message quotes the text; line and kind of mistake do not.
     throw invalid(`it is no valid YAML${placeOf(error)}`);

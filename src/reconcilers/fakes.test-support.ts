@@ -43,8 +43,8 @@ export class FakeServer {
   readonly informers = new Map<string, FakeInformer>();
   readonly #objects = new Map<string, Map<string, Any>>();
   #version = 100;
-  /** Informers hear nothing while true: a cache that lags. */
-  #paused = false;
+  /** Informers of these hear nothing: a cache that lags. */
+  #lagging: string | undefined;
   readonly #held: (() => void)[] = [];
 
   /** Puts an object there as it stands, as a user or another controller would. */
@@ -76,11 +76,11 @@ export class FakeServer {
     return [...this.of(resource).values()] as KubeObject[] as T[];
   }
 
-  /** Stops events until the returned function is called. */
-  lag(): () => void {
-    this.#paused = true;
+  /** Stops events of a resource until the returned function is called. */
+  lag(resource: Resource): () => void {
+    this.#lagging = resource.plural;
     return () => {
-      this.#paused = false;
+      this.#lagging = undefined;
       for (const tell of this.#held.splice(0)) tell();
     };
   }
@@ -111,7 +111,7 @@ export class FakeServer {
         if (informer.target.resource.plural === resource.plural) informer.tell(after, before);
       }
     };
-    if (this.#paused) this.#held.push(tell);
+    if (this.#lagging === resource.plural) this.#held.push(tell);
     else tell();
   }
 

@@ -87,10 +87,9 @@ export class FakeServer {
   readonly tokens = new Set(['good']);
   probes = 0;
 
-  async probe(token: string, signal: AbortSignal | undefined): Promise<KubeObject> {
+  async probe(token: string, signal: AbortSignal): Promise<KubeObject> {
     this.probes += 1;
-    if (this.mode === 'hangs')
-      return raceAbort(new Promise<never>(() => undefined), signal ?? new AbortController().signal);
+    if (this.mode === 'hangs') return raceAbort(new Promise<never>(() => undefined), signal);
     if (this.mode === 'refuses') throw new NetworkError('GET /api/v1/namespaces/kube-system: connection refused');
     if (!this.tokens.has(token)) throw new UnauthorizedError('GET /api/v1/namespaces/kube-system: Unauthorized');
     return { metadata: { name: 'kube-system', ...(this.uid === undefined ? {} : { uid: this.uid }) } };
@@ -113,8 +112,16 @@ export class FakeConnection implements ClusterConnection {
     this.hooks = hooks;
     this.token = spec.token;
     this.#onClose = onClose;
-    const find = async (_resource: Resource, _key: ObjectKey, options?: CallOptions): Promise<KubeObject> =>
-      server.probe(this.token, options?.signal);
+    // As the real client: a 401 is told to the hook, and worth one more try when it says so.
+    const find = async (_resource: Resource, _key: ObjectKey, options?: CallOptions): Promise<KubeObject> => {
+      const signal = options?.signal ?? new AbortController().signal;
+      try {
+        return await server.probe(this.token, signal);
+      } catch (error) {
+        if (!(error instanceof UnauthorizedError) || !(await hooks?.onUnauthorized(signal))) throw error;
+        return server.probe(this.token, signal);
+      }
+    };
     this.client = fakeClient({ find: find as KubeClient['find'] });
   }
 

@@ -150,7 +150,10 @@ export class SupervisedFleet implements Fleet, Runnable {
       log,
       slots: this.#slots,
       onChange: (before, now) => this.#onChange(name, before, now),
-      refresh: () => this.#guard(log, 'refresh of credentials', () => provider.refresh?.(bareName)),
+      refresh: () => {
+        this.#guard(log, 'refresh of credentials', () => provider.refresh?.(bareName));
+        return provider.refresh !== undefined;
+      },
     });
     this.#members.set(name, { supervisor, provider });
     this.#alive.add(supervisor);

@@ -31,7 +31,7 @@ export async function probe(connection: ClusterConnection, limitMs: number, sign
           { name: 'kube-system' },
           { form: 'metadata', signal: inner, timeoutMs: limitMs },
         ),
-      'probe',
+      'reading the namespace kube-system',
     );
     return { ok: true, uid: namespace?.metadata.uid };
   } catch (error) {

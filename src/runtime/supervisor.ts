@@ -26,8 +26,8 @@ export interface SupervisorDependencies {
   readonly slots: PQueue;
   /** Told after each change, synchronously. */
   readonly onChange: (before: ClusterState | undefined, now: ClusterState) => void;
-  /** Asks the provider to read the credentials again. Must not throw. */
-  readonly refresh: () => void;
+  /** Asks the provider to read the credentials again; false when it cannot. Must not throw. */
+  readonly refresh: () => boolean;
 }
 
 /** After a 401 the next probe comes soon: either there are new credentials by then, or the cluster is out of service. */
@@ -40,6 +40,8 @@ const RESET_AFTER = 2;
 const MIN_RETRY_MS = 200;
 /** Credentials are read again at most this often: every watch of the cluster meets the same 401. */
 const REFRESH_EVERY_MS = 2_000;
+/** A call that met a 401 waits so long for newer credentials, and less than a probe's limit: a probe must see its 401. */
+const FRESH_WAIT_MS = 3_000;
 /** After an error of its own. */
 const AFTER_BUG_MS = 1_000;
 
@@ -69,6 +71,8 @@ export class Supervisor {
   #failures = 0;
   #refusals = 0;
   #refreshedAt = -Infinity;
+  /** The provider was asked for newer credentials and has not answered yet. */
+  #asked = false;
   /** Attempts to take over a newer declaration, and when the next may be made (performance.now). */
   #takeovers = 0;
   #takeoverAt = 0;
@@ -94,7 +98,7 @@ export class Supervisor {
 
   discover(reason: NotConnectedReason): void {
     this.#wanted = this.#current?.spec;
-    this.#fresh.settle(false);
+    this.#answered(false);
     this.#apply({ type: 'declared', reason });
     this.#apply({ type: 'warned', warning: reason.message });
     this.#interrupt();
@@ -103,7 +107,7 @@ export class Supervisor {
   engage(spec: ConnectionSpec): void {
     if (sameSpec(spec, this.#wanted)) {
       // Read again and found the same: whoever waits for better credentials waits in vain.
-      this.#fresh.settle(false);
+      this.#answered(false);
       if (!this.#isPending()) this.#apply({ type: 'cleared' });
       return;
     }
@@ -120,7 +124,7 @@ export class Supervisor {
     if (hurry) this.#connections.hurry();
     if (this.#life.signal.aborted) return;
     this.#life.abort(new StoppingError(`cluster ${this.name}`));
-    this.#fresh.settle(false);
+    this.#answered(false);
     const ended = this.#current;
     this.#current = undefined;
     ended?.cluster.end(reason);
@@ -185,7 +189,7 @@ export class Supervisor {
     this.#probeIn(this.#probeDelayMs(cluster));
     before?.cluster.end('another connection took its place');
     this.#apply({ type: 'connected', cluster });
-    this.#fresh.settle(true);
+    this.#answered(true);
     if (before !== undefined) this.#connections.close(before.cluster.connection, this.#deps.options.closeGraceMs);
   }
 
@@ -208,7 +212,7 @@ export class Supervisor {
     this.#deps.log.info('credentials were swapped in place');
     this.#apply({ type: 'cleared' });
     if (proved) this.#alive(current);
-    this.#fresh.settle(true);
+    this.#answered(true);
   }
 
   #keepOld(reason: NotConnectedReason): void {
@@ -280,15 +284,24 @@ export class Supervisor {
       this.#refused();
       this.#probeIn(AFTER_401_MS);
       this.#interrupt();
-    }
-    return this.#fresh.wait(signal);
+    } else if (!this.#isPending()) this.#refresh();
+    if (!this.#asked && !this.#isPending()) return false;
+    return this.#fresh.wait(signal, Math.min(FRESH_WAIT_MS, this.#deps.options.probeTimeoutMs / 2));
   }
 
   #refresh(): void {
     const now = performance.now();
     if (now - this.#refreshedAt < REFRESH_EVERY_MS) return;
     this.#refreshedAt = now;
-    this.#deps.refresh();
+    // The answer may come before the question returns.
+    this.#asked = true;
+    this.#asked = this.#deps.refresh() && this.#asked;
+  }
+
+  /** The provider has answered, or what it was asked for is in place. */
+  #answered(fresh: boolean): void {
+    this.#asked = false;
+    this.#fresh.settle(fresh);
   }
 
   #retryMs(failures: number): number {

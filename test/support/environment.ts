@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import PQueue from 'p-queue';
-import type { Binaries } from '../../hack/binaries.ts';
+import type { Binaries, BinaryName } from '../../hack/binaries.ts';
 import { binaries } from '../../hack/binaries.ts';
 import type { ClusterOptions } from './cluster.ts';
 import { TestCluster } from './cluster.ts';
@@ -16,6 +16,8 @@ export interface EnvironmentOptions extends ClusterOptions {
   clusters?: number;
   /** Whether to start a management cluster, with kube-controller-manager. Default true. */
   management?: boolean;
+  /** What must be there; default all that `npm run binaries` obtains. */
+  programs?: readonly BinaryName[];
   /** Leave the directory with logs and data behind. Default false. */
   keep?: boolean;
   signal?: AbortSignal;
@@ -50,7 +52,7 @@ export class Environment {
   /** As `startEnvironment`. */
   static async start(options: EnvironmentOptions): Promise<Environment> {
     const directory = await mkdtemp(join(tmpdir(), 'capstan-test-'));
-    const environment = new Environment({ binaries: await binaries(), directory, keep: options.keep ?? false });
+    const environment = new Environment({ binaries: await binaries(process.env, options.programs), directory, keep: options.keep ?? false });
     try {
       await environment.#startAll(options);
       return environment;

@@ -111,7 +111,7 @@ export class Fleet {
 
   /** Creates a HelmChartProxy; the repository's URL and CA, and the selector fleet=yes, are filled in unless given. */
   async createChartProxy(name: string, spec: Record<string, unknown>, metadata: object = {}): Promise<Proxy> {
-    return (await this.api.create(this.path('helmchartproxies'), {
+    return this.api.create<Proxy>(this.path('helmchartproxies'), {
       apiVersion: 'addons.cluster.x-k8s.io/v1alpha1',
       kind: 'HelmChartProxy',
       metadata: { name, ...metadata },
@@ -121,19 +121,19 @@ export class Fleet {
         tlsConfig: { caSecret: { name: 'repo-ca' } },
         ...spec,
       },
-    })) as Proxy;
+    });
   }
 
   async patchChartProxy(name: string, patch: object): Promise<Proxy> {
-    return (await this.api.patch(`${this.path('helmchartproxies')}/${name}`, patch)) as Proxy;
+    return this.api.patch<Proxy>(`${this.path('helmchartproxies')}/${name}`, patch);
   }
 
   async chartProxy(name: string): Promise<Proxy> {
-    return (await this.api.get(`${this.path('helmchartproxies')}/${name}`)) as Proxy;
+    return this.api.get<Proxy>(`${this.path('helmchartproxies')}/${name}`);
   }
 
   async findChartProxy(name: string): Promise<Proxy | undefined> {
-    return (await this.api.find(`${this.path('helmchartproxies')}/${name}`)) as Proxy | undefined;
+    return this.api.find<Proxy>(`${this.path('helmchartproxies')}/${name}`);
   }
 
   /** Deletes and does not wait. */
@@ -155,7 +155,7 @@ export class Fleet {
 
   /** HelmReleaseProxies of a HelmChartProxy, by cluster name. */
   async releaseProxies(chartProxy?: string): Promise<Proxy[]> {
-    const list = (await this.api.list(this.path('helmreleaseproxies'))) as Proxy[];
+    const list = await this.api.list<Proxy>(this.path('helmreleaseproxies'));
     return list
       .filter((proxy) => chartProxy === undefined || proxy.metadata.labels?.[HCP_LABEL] === chartProxy)
       .sort((a, b) => (a.spec.clusterRef?.name ?? '').localeCompare(b.spec.clusterRef?.name ?? ''));

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HCP_FINALIZER } from '../../api/index.ts';
-import { HRP } from '../resources.ts';
+import { HCP, HRP } from '../resources.ts';
+import { chartProxy } from './objects.test-support.ts';
 import { World } from './world.test-support.ts';
 
 let world: World;
@@ -110,13 +111,17 @@ describe('a HelmChartProxy', () => {
     expect(world.condition('HelmReleaseProxySpecsUpToDate')).toContain('False/HelmReleaseProxyReinstalling');
   });
 
-  it('makes no second HelmReleaseProxy while its cache lags (W10)', async () => {
+  it('makes no second HelmReleaseProxy while its cache lags (W10), and does not call that ready', async () => {
     await world.startTwo();
-    const resume = world.server.lag();
+    const resume = world.server.lag(HRP);
+    world.server.put(HCP, chartProxy({}, { name: 'late', uid: 'late-uid' }));
     await world.resync();
+    expect(world.condition('Ready', 'late')).toMatch(/^False/);
+    expect(world.condition('HelmReleaseProxiesReady', 'late')).toMatch(/^Unknown/);
     resume();
     await world.resync();
-    expect(world.proxies()).toHaveLength(2);
+    expect(world.proxies()).toHaveLength(4);
+    expect(world.condition('HelmReleaseProxiesReady', 'late')).toMatch(/^Unknown/);
   });
 
   it('goes on with the other clusters when one fails (W8), names it, and mends it', async () => {

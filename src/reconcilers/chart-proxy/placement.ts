@@ -159,14 +159,15 @@ export class PlacementReconciler implements Reconciler {
     return DONE;
   }
 
-  async #create(work: Work, proxy: HelmReleaseProxy): Promise<Outcome> {
+  /** Done only when the cache shows it: a status told before would count no HelmReleaseProxy and call that ready. Its arrival is an event. */
+  async #create(work: Work, proxy: HelmReleaseProxy): Promise<Outcome | undefined> {
     const { context } = work;
     const name = proxy.metadata.name;
     try {
       const made = await this.#parts.client.create(HRP, proxy, { signal: context.signal, fieldManager: FIELD_MANAGER });
       this.#parts.releaseProxies.note(made);
       context.log.info('HelmReleaseProxy created', { proxy: name });
-      return DONE;
+      return undefined;
     } catch (error) {
       if (!hasCode(error, 'AlreadyExists')) throw error;
       return this.#taken(work, name, error);
@@ -174,13 +175,13 @@ export class PlacementReconciler implements Reconciler {
   }
 
   /** The name is in use: by this very placement, when the cache lags behind; by a predecessor on its way out; or by somebody else. */
-  async #taken(work: Work, name: string, cause: unknown): Promise<Outcome> {
+  async #taken(work: Work, name: string, cause: unknown): Promise<Outcome | undefined> {
     const { chartProxy, context } = work;
     const key = { namespace: chartProxy.metadata.namespace, name };
     const standing = await this.#parts.client.find<HelmReleaseProxy>(HRP, key, { signal: context.signal });
     if (standing === undefined) throw cause;
     if (standing.metadata.deletionTimestamp !== undefined) return reinstalling(work);
-    if (isOwnedBy(standing, chartProxy)) return DONE;
+    if (isOwnedBy(standing, chartProxy)) return undefined;
     throw new ReconcilerError({
       code: CREATION_FAILED,
       class: 'Wait',

@@ -11,7 +11,7 @@ import { notConnectedCondition, whyNotConnected } from './cluster-access.ts';
 import { helmOptions } from './options.ts';
 import { uidOf } from './parts.ts';
 import type { Parts } from './parts.ts';
-import { clusterKeyOf, clusterNameOf, isOfCluster, releaseKeyOf } from './proxy.ts';
+import { clusterKeyOf, clusterNameOf, isForced, isOfCluster, releaseKeyOf } from './proxy.ts';
 import {
   RELEASE_READY,
   clusterAvailable,
@@ -36,7 +36,7 @@ export class ReleaseDeletion {
   /** Rejects with ClusterNotConnectedError while the cluster is needed and not there; with anything else to be tried again. */
   async reconcile(proxy: HelmReleaseProxy, context: ReconcileContext): Promise<Result> {
     if (!(proxy.metadata.finalizers ?? []).includes(HRP_FINALIZER)) return {};
-    if (proxy.metadata.annotations?.[FORCE_DELETE_ANNOTATION] === 'true') return this.#force(proxy, context);
+    if (isForced(proxy)) return this.#force(proxy, context);
     const strategy = this.#parts.strategies.find(proxy);
     if (strategy === undefined) return this.#unknownStrategy(proxy, context);
     if (await this.#leavesRelease(proxy, strategy, context)) return this.#drop(proxy, context);

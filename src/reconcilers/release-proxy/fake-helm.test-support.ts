@@ -5,6 +5,7 @@ import type {
   ChartStore,
   DeployRequest,
   HelmEngine,
+  OperationControl,
   ReleaseKey,
   ReleaseMark,
   ReleaseReader,
@@ -120,7 +121,7 @@ export class FakeEngine implements HelmEngine {
   /** Rejects the next operations with this, after what a failed one leaves behind. */
   failure: Error | undefined;
   /** Called in the middle of each operation. */
-  during: ((call: Call) => void | Promise<void>) | undefined;
+  during: ((call: Call, signal: AbortSignal) => void | Promise<void>) | undefined;
   readonly #storage: (cluster: string) => FakeStorage;
 
   constructor(storage: (cluster: string) => FakeStorage) {
@@ -135,16 +136,22 @@ export class FakeEngine implements HelmEngine {
     return Promise.resolve({ major: 4, full: '4.1.4' });
   }
 
-  async install(target: { cluster: string }, request: DeployRequest): Promise<void> {
-    const storage = await this.#begin({ verb: 'install', cluster: target.cluster, release: request.release, request });
+  async install(target: { cluster: string }, request: DeployRequest, control: OperationControl): Promise<void> {
+    const storage = await this.#begin(
+      { verb: 'install', cluster: target.cluster, release: request.release, request },
+      control,
+    );
     const newest = storage.newest(request.release);
     if (newest !== undefined && !(request.replace === true && newest.status === 'uninstalled'))
       throw new HelmError('ReleaseExists', 'cannot re-use a name that is still in use');
     this.#deploy(storage, request, (newest?.revision ?? 0) + 1);
   }
 
-  async upgrade(target: { cluster: string }, request: DeployRequest): Promise<void> {
-    const storage = await this.#begin({ verb: 'upgrade', cluster: target.cluster, release: request.release, request });
+  async upgrade(target: { cluster: string }, request: DeployRequest, control: OperationControl): Promise<void> {
+    const storage = await this.#begin(
+      { verb: 'upgrade', cluster: target.cluster, release: request.release, request },
+      control,
+    );
     const newest = storage.newest(request.release);
     if (newest === undefined) throw new HelmError('ReleaseNotFound', 'release: not found');
     if (newest.status.startsWith('pending-')) throw new HelmError('ReleasePending', 'another operation is in progress');
@@ -156,8 +163,12 @@ export class FakeEngine implements HelmEngine {
   async uninstall(
     target: { cluster: string },
     request: { release: ReleaseKey; options: { uninstall: { keepHistory?: boolean } } },
+    control: OperationControl,
   ): Promise<void> {
-    const storage = await this.#begin({ verb: 'uninstall', cluster: target.cluster, release: request.release });
+    const storage = await this.#begin(
+      { verb: 'uninstall', cluster: target.cluster, release: request.release },
+      control,
+    );
     if (this.failure !== undefined) throw this.failure;
     const newest = storage.newest(request.release);
     if (request.options.uninstall.keepHistory === true && newest !== undefined)
@@ -181,9 +192,9 @@ export class FakeEngine implements HelmEngine {
     return Promise.reject(new Error('not expected'));
   }
 
-  async #begin(call: Call): Promise<FakeStorage> {
+  async #begin(call: Call, control: OperationControl): Promise<FakeStorage> {
     this.calls.push(call);
-    await this.during?.(call);
+    await this.during?.(call, control.signal);
     return this.#storage(call.cluster);
   }
 

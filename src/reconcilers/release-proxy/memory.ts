@@ -12,17 +12,23 @@ interface Known {
 
 export class ReleaseMemory {
   #known: Known | undefined;
-  #operating = false;
+  #operation: AbortController | undefined;
   #held: { readonly uid: string; readonly status: ReleaseStatus; readonly atMs: number } | undefined;
   #valuesDigest: { readonly generation: number; readonly digest: string } | undefined;
 
-  /** Our own operation runs: the changes it makes are no news. */
-  begin(): void {
-    this.#operating = true;
+  /** Our own operation runs: the changes it makes are no news. The signal aborts when the object does not want it any more. */
+  begin(): AbortSignal {
+    this.#operation = new AbortController();
+    return this.#operation.signal;
   }
 
   end(): void {
-    this.#operating = false;
+    this.#operation = undefined;
+  }
+
+  /** Breaks off the operation that runs, if one does. */
+  interrupt(reason: Error): void {
+    this.#operation?.abort(reason);
   }
 
   /** Notes what storage was seen to hold. */
@@ -41,7 +47,7 @@ export class ReleaseMemory {
    * object: a failing upgrade would be tried again at once instead of after its back-off.
    */
   isNews(reader: ReleaseReader, key: ReleaseKey): boolean {
-    if (this.#operating) return false;
+    if (this.#operation !== undefined) return false;
     if (this.#known === undefined) return true;
     const mark = reader.marks(key)[0];
     const { recordUid, recordVersion } = this.#known;

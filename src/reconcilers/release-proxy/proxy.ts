@@ -1,5 +1,10 @@
 /** What can be told from a HelmReleaseProxy alone. */
-import { PAUSED_ANNOTATION, WATCH_FILTER_LABEL, WORKLOAD_CLUSTER_UID_ANNOTATION } from '../../api/index.ts';
+import {
+  FORCE_DELETE_ANNOTATION,
+  PAUSED_ANNOTATION,
+  WATCH_FILTER_LABEL,
+  WORKLOAD_CLUSTER_UID_ANNOTATION,
+} from '../../api/index.ts';
 import type { HelmReleaseProxy, HelmReleaseProxyStatus } from '../../api/index.ts';
 import type { ReleaseKey } from '../../helm/index.ts';
 import type { Cluster, ClusterName, Request } from '../../runtime/index.ts';
@@ -64,6 +69,11 @@ export function isPaused(proxy: HelmReleaseProxy): boolean {
 
 export function isDeleting(proxy: HelmReleaseProxy): boolean {
   return proxy.metadata.deletionTimestamp !== undefined;
+}
+
+/** Is the release to be given up without an uninstall (caaph W18)? */
+export function isForced(proxy: HelmReleaseProxy): boolean {
+  return proxy.metadata.annotations?.[FORCE_DELETE_ANNOTATION] === 'true';
 }
 
 /** Does the object belong to a manager with this `--watch-filter`? */

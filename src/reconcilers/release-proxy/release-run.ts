@@ -25,6 +25,7 @@ import { helmOptions } from './options.ts';
 import { claimsOf, uidOf } from './parts.ts';
 import type { Parts } from './parts.ts';
 import { prepared } from './preparation.ts';
+import type { Age } from './repository-access.ts';
 import { isDeleting, recordedIn, releaseKeyOf, releaseNamespaceOf, statusOn } from './proxy.ts';
 
 import type { Made } from './proxy-conditions.ts';
@@ -89,18 +90,19 @@ export class ReleaseRun implements ReleaseContext {
     const observed = key === undefined ? undefined : await this.observe(key);
     const state = decideByState(observed, () => this.#takeover(observed));
     if (state.action === 'wait') return this.#wait(state, observed);
-    const wanted = { valuesDigest: this.#valuesDigest(), source: await this.#source() };
-    const decision = state.action === 'compare' ? await this.#compare(wanted, observed) : state;
+    const valuesDigest = this.#valuesDigest();
+    const asked = { valuesDigest, source: await this.#source('recent') };
+    const decision = state.action === 'compare' ? await this.#compare(asked, observed) : state;
     if (decision.action === 'wait') return this.#wait(decision, observed);
     if (decision.action === 'none') return { release: observed, action: 'none', reason: decision.reason };
-    return this.#operate(decision, observed, wanted);
+    return this.#operate(decision, observed, { valuesDigest, source: await this.#source('fresh') });
   }
 
   async uninstall(): Promise<void> {
     const key = releaseKeyOf(this.#proxy);
     if (key === undefined || this.#rival(key) !== undefined) return;
-    await this.#guarded(key, async () =>
-      this.#parts.deps.engine.uninstall(this.#target(), { release: key, options: this.#options }, this.#control()),
+    await this.#guarded(key, async (control) =>
+      this.#parts.deps.engine.uninstall(this.#target(), { release: key, options: this.#options }, control),
     );
     this.#say('Normal', 'HelmUninstalled', `uninstalled release ${spelled(key)} from cluster ${this.cluster.name}`);
   }
@@ -158,9 +160,9 @@ export class ReleaseRun implements ReleaseContext {
     };
   }
 
-  async #source(): Promise<ChartSource> {
+  async #source(age: Age): Promise<ChartSource> {
     const { repoURL, chartName, version } = this.#proxy.spec;
-    return { repoURL, chartName, version, access: await this.#parts.access.read(this.#proxy) };
+    return { repoURL, chartName, version, access: await this.#parts.access.read(this.#proxy, age) };
   }
 
   async #resolve(source: ChartSource, observed: ReleaseSummary): Promise<{ version: string; digest?: string }> {
@@ -202,7 +204,7 @@ export class ReleaseRun implements ReleaseContext {
       const { archive } = chart;
       const values = this.#proxy.spec.values ?? '';
       const request = { release: key, chart: archive, values, options: this.#options };
-      await this.#guarded(key, async () => execute(this.#operation(), decision, { observed, request }));
+      await this.#guarded(key, async (control) => execute(this.#operation(control), decision, { observed, request }));
       const release = await this.refresh(key);
       this.#outcome = release ?? null;
       this.#made = { chartDigest: archive.digest, valuesDigest: wanted.valuesDigest };
@@ -234,11 +236,12 @@ export class ReleaseRun implements ReleaseContext {
   }
 
   /** Runs an operation whose own changes are no news; after a failure at least reads what it left behind. */
-  async #guarded(key: ReleaseKey, operation: () => Promise<void>): Promise<void> {
-    this.#memory.begin();
+  async #guarded(key: ReleaseKey, operation: (control: OperationControl) => Promise<void>): Promise<void> {
+    const unwanted = this.#memory.begin();
     try {
-      await operation();
+      await operation({ signal: AbortSignal.any([this.reconcile.signal, unwanted]) });
     } catch (error) {
+      if (unwanted.aborted) throw new ObjectChanged();
       await this.#lookAfterFailure(key);
       throw error;
     } finally {
@@ -279,12 +282,12 @@ export class ReleaseRun implements ReleaseContext {
     this.#parts.deps.events.record(this.#proxy, { type, reason, message });
   }
 
-  #operation(): OperationParts {
+  #operation(control: OperationControl): OperationParts {
     return {
       engine: this.#parts.deps.engine,
       reader: this.reader,
       target: this.#target(),
-      control: this.#control(),
+      control,
       recovered: (release, why) => {
         const what = `marked revision ${release.revision} of release ${spelled(release)} failed`;
         this.#say('Warning', 'RecoveredPending', `${what}: ${why}`);

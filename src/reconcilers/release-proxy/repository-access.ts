@@ -1,9 +1,11 @@
 /**
- * Credentials and CA of a chart's repository, read from Secrets when an operation needs them and not kept: a cache of
- * Secrets would hold the management cluster's secrets in memory (caaph W29).
+ * Credentials and CA of a chart's repository. An operation reads their Secrets anew; merely asking which version is wanted
+ * may use what was read a short while ago, so that a resync of a thousand releases that share a Secret reads it once. Only
+ * Secrets that a HelmReleaseProxy names are ever read (caaph W29).
  */
+import { LRUCache } from 'lru-cache';
 import { CA_SECRET_KEY, CREDENTIALS_DEFAULT_KEY } from '../../api/index.ts';
-import type { HelmReleaseProxy, SecretReference } from '../../api/index.ts';
+import type { CredentialsSpec, HelmReleaseProxy, SecretReference } from '../../api/index.ts';
 import type { RepositoryCredentials } from '../../helm/index.ts';
 import type { KubeClient, KubeObject } from '../../kube/index.ts';
 import { errorText } from '../../telemetry/index.ts';
@@ -15,6 +17,14 @@ import { SECRETS } from '../resources.ts';
 export const GET_CREDENTIALS_FAILED = 'GetCredentialsFailed';
 export const GET_CA_FAILED = 'GetCACertificateFailed';
 
+/** How old an answer may be where nothing is done with it but to ask for a version: as long as an index counts as fresh. Milliseconds. */
+const RECENT_MS = 300_000;
+/** Secrets remembered for that long; a fleet shares a few. */
+const MAX_RECENT = 64;
+
+/** `fresh`: from the API server, now. `recent`: may be up to RECENT_MS old. */
+export type Age = 'fresh' | 'recent';
+
 interface Secret extends KubeObject {
   data?: Record<string, string>;
 }
@@ -24,6 +34,7 @@ interface Wanted {
   readonly reason: string;
   readonly reference: SecretReference;
   readonly key: string;
+  readonly age: Age;
 }
 
 export class RepositoryAccess {
@@ -31,6 +42,7 @@ export class RepositoryAccess {
   readonly #allowCrossNamespace: boolean;
   /** Reads under way by Secret: a resync of many objects that share one asks for it once. */
   readonly #reading = new Map<string, Promise<Secret | undefined>>();
+  readonly #recent = new LRUCache<string, Secret>({ max: MAX_RECENT, ttl: RECENT_MS });
 
   constructor(client: KubeClient, options: { readonly allowCrossNamespaceSecrets: boolean }) {
     this.#client = client;
@@ -38,26 +50,27 @@ export class RepositoryAccess {
   }
 
   /** What the object's repository wants to see. Rejects with a ReconcilerError whose code is the condition's reason. */
-  async read(proxy: HelmReleaseProxy): Promise<RepositoryCredentials> {
+  async read(proxy: HelmReleaseProxy, age: Age): Promise<RepositoryCredentials> {
     const { credentials, tlsConfig } = proxy.spec;
     const insecure = tlsConfig?.insecureSkipTLSVerify === true ? { insecureSkipTLSVerify: true } : {};
     return {
       ...insecure,
-      ...(credentials !== undefined && (await this.#credentials(proxy, credentials.secret, credentials.key))),
-      ...(tlsConfig?.caSecret !== undefined && { ca: await this.#ca(proxy, tlsConfig.caSecret) }),
+      ...(credentials !== undefined && (await this.#credentials(proxy, credentials, age))),
+      ...(tlsConfig?.caSecret !== undefined && { ca: await this.#ca(proxy, tlsConfig.caSecret, age) }),
     };
   }
 
   async #credentials(
     proxy: HelmReleaseProxy,
-    reference: SecretReference,
-    key: string | undefined,
+    { secret: reference, key }: CredentialsSpec,
+    age: Age,
   ): Promise<RepositoryCredentials> {
     const wanted: Wanted = {
       what: 'credentials',
       reason: GET_CREDENTIALS_FAILED,
       reference,
       key: key === undefined || key === '' ? CREDENTIALS_DEFAULT_KEY : key,
+      age,
     };
     const secret = await this.#secret(proxy, wanted);
     const file = text(secret, wanted.key);
@@ -68,8 +81,8 @@ export class RepositoryAccess {
     throw keyMissing(wanted, this.#namespaceOf(proxy, reference));
   }
 
-  async #ca(proxy: HelmReleaseProxy, reference: SecretReference): Promise<string> {
-    const wanted: Wanted = { what: 'CA certificate', reason: GET_CA_FAILED, reference, key: CA_SECRET_KEY };
+  async #ca(proxy: HelmReleaseProxy, reference: SecretReference, age: Age): Promise<string> {
+    const wanted: Wanted = { what: 'CA certificate', reason: GET_CA_FAILED, reference, key: CA_SECRET_KEY, age };
     const ca = text(await this.#secret(proxy, wanted), wanted.key);
     if (ca === undefined) throw keyMissing(wanted, this.#namespaceOf(proxy, reference));
     return ca;
@@ -93,12 +106,17 @@ export class RepositoryAccess {
   async #find(namespace: string, wanted: Wanted): Promise<Secret | undefined> {
     const { name } = wanted.reference;
     const where = `${namespace}/${name}`;
+    const recent = wanted.age === 'recent' ? this.#recent.get(where) : undefined;
+    if (recent !== undefined) return recent;
     const under = this.#reading.get(where);
     // Not the caller's signal: others wait for the same answer. The client has its own limit.
     const reading = under ?? this.#client.find<Secret>(SECRETS, { namespace, name });
     this.#reading.set(where, reading);
     try {
-      return await reading;
+      const secret = await reading;
+      if (secret === undefined) this.#recent.delete(where);
+      else this.#recent.set(where, secret);
+      return secret;
     } catch (cause) {
       throw failed(wanted, 'Retry', { message: `Secret ${where} cannot be read: ${errorText(cause)}`, cause });
     } finally {

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { INSTALLED_ANNOTATION, PAUSED_ANNOTATION, WATCH_FILTER_LABEL } from '../../api/index.ts';
+import {
+  FORCE_DELETE_ANNOTATION,
+  INSTALLED_ANNOTATION,
+  PAUSED_ANNOTATION,
+  WATCH_FILTER_LABEL,
+} from '../../api/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
+import { HelmError } from '../../helm/index.ts';
 import { clusterName } from '../../runtime/index.ts';
 import type { ClusterState, Enqueuer } from '../../runtime/index.ts';
 import { ReleaseProxySources } from './sources.ts';
@@ -86,6 +92,49 @@ describe('an object', () => {
     expect(w.storage(C1).readers).toBe(1);
     w.proxies.remove('fleet', 'q');
     expect(w.storage(C1).readers).toBe(0);
+  });
+});
+
+describe('an operation that runs', () => {
+  /** Runs until its signal aborts, as helm does. */
+  async function waiting(w: World): Promise<{ ended: Promise<unknown>; signal: AbortSignal }> {
+    const began = Promise.withResolvers<AbortSignal>();
+    w.engine.during = async (_call, signal) => {
+      began.resolve(signal);
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new HelmError('Cancelled', 'cancelled')));
+      });
+    };
+    const ended = w.reconcile('p').catch((error: unknown) => error);
+    return { ended, signal: await began.promise };
+  }
+
+  it('is broken off when its object is deleted; what it left is then uninstalled', async () => {
+    const { w, asked } = listening(world());
+    const { ended, signal } = await waiting(w);
+    w.storage(C1).put(KEY, { status: 'failed', revision: 1 });
+    w.delete('p');
+    expect(await ended).toBeUndefined();
+    expect(signal.aborted).toBe(true);
+    expect(asked).toEqual(['fleet/c1 p user']);
+    w.engine.during = undefined;
+    await w.reconcile('p');
+    expect(w.engine.verbs()).toEqual(['install', 'uninstall']);
+    expect(w.find('p')).toBeUndefined();
+  });
+
+  it('goes on when its object is edited, and when its strategy leaves releases behind', async () => {
+    const w = new World();
+    w.addCluster('c1');
+    w.addProxy('p', { reconcileStrategy: 'InstallOnce' });
+    listening(w);
+    const { ended, signal } = await waiting(w);
+    w.edit('p', annotated({ a: 'b' }));
+    w.delete('p');
+    expect(signal.aborted).toBe(false);
+    w.edit('p', annotated({ [FORCE_DELETE_ANNOTATION]: 'true' }));
+    expect(signal.aborted).toBe(true);
+    await ended;
   });
 });
 

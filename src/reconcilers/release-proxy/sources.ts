@@ -12,9 +12,10 @@ import type { Aware, Cluster, ClusterName, ClusterState, Enqueuer, Priority } fr
 import { READY, getCondition } from '../conditions.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { CapiCluster } from '../shared.ts';
+import { ObjectChanged } from './interruption.ts';
 import { claimsOf, proxiesOf, settleReader, uidOf } from './parts.ts';
 import type { Parts } from './parts.ts';
-import { clusterNameOf, isDeleting, namesCluster, passesFilter, releaseKeyOf, requestFor } from './proxy.ts';
+import { clusterNameOf, isDeleting, isForced, namesCluster, passesFilter, releaseKeyOf, requestFor } from './proxy.ts';
 
 /** The reconcilers' own notes, this side's and the chart-proxy side's: they ask for nothing. */
 const OWN_ANNOTATIONS: readonly string[] = [
@@ -86,10 +87,18 @@ export class ReleaseProxySources implements Aware {
   }
 
   #updated(before: HelmReleaseProxy, proxy: HelmReleaseProxy): void {
+    if (this.#isUnwanted(before, proxy)) this.#parts.memories.of(uidOf(proxy)).interrupt(new ObjectChanged());
     if (matters(before, proxy)) this.#enqueue(proxy, 'user');
     if (!deepEqual(before.spec.clusterRef, proxy.spec.clusterRef) || releaseOf(before) !== releaseOf(proxy)) {
       this.#freed(before);
     }
+  }
+
+  /** Who deletes an object, or gives its release up, does not wait for workloads that never become ready. */
+  #isUnwanted(before: HelmReleaseProxy, proxy: HelmReleaseProxy): boolean {
+    if (!isDeleting(proxy)) return false;
+    if (isForced(proxy)) return !isForced(before);
+    return !isDeleting(before) && this.#parts.strategies.find(proxy)?.uninstallsOnDelete === true;
   }
 
   #deleted(proxy: HelmReleaseProxy): void {
