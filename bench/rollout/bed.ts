@@ -74,7 +74,12 @@ export class Bed {
 
   /** Starts the clusters and the watchers; not the manager. */
   static async setUp(options: BedOptions): Promise<Bed> {
-    const fleet = await Fleet.start({ clusters: options.clusters, manager: false, programs: FLEET_PROGRAMS, signal: options.signal });
+    const fleet = await Fleet.start({
+      clusters: options.clusters,
+      manager: false,
+      programs: FLEET_PROGRAMS,
+      signal: options.signal,
+    });
     try {
       const charts = Array.from({ length: options.charts }, (_, index) => benchChart(`bench-${index + 1}`, VERSION));
       fleet.charts.publish(...charts);

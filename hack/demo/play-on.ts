@@ -28,7 +28,7 @@ export function playOn(stage: Stage): Command[] {
   const kubeconfig = folder.shown(`${first.name}.kubeconfig`);
   return [
     { about: 'what there is', line: `kubectl get clusters,hcp,hrp -n ${NAMESPACE}`, ends: true },
-    { about: 'watch the releases (in another terminal)', line: `kubectl get hrp -n ${NAMESPACE} -w`, ends: false },
+    { about: 'watch the releases', line: `kubectl get hrp -n ${NAMESPACE} -w`, ends: false },
     {
       about: `give ${last.name} its label back: the chart is installed again`,
       line: `kubectl label cluster ${last.name} -n ${NAMESPACE} ${LABEL.key}=${LABEL.value}`,
@@ -50,6 +50,7 @@ export function playOn(stage: Stage): Command[] {
       ends: true,
     },
     { about: 'what Helm says there', line: `helm list -A --kubeconfig ${kubeconfig}`, ends: true },
+    { about: 'what happened so far', line: `kubectl get events -n ${NAMESPACE} --sort-by=.lastTimestamp`, ends: true },
     { about: "the manager's log", line: `tail -f ${folder.shown('manager.log')}`, ends: false },
     {
       about: 'the end of a HelmChartProxy: every release is uninstalled',

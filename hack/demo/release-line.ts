@@ -32,7 +32,7 @@ export function releaseLine(proxy: Proxy): ReleaseLine {
   }
   const ready = condition(proxy, 'HelmReleaseReady');
   if (ready?.reason === 'HelmInstallOrUpgradeFailed') return { text: `failed: ${brief(ready.message)}`, tone: 'bad' };
-  return { text: status.revision === undefined ? 'pending' : 'pending: has new values', tone: 'busy' };
+  return { text: status.revision === undefined ? 'pending' : 'pending: an upgrade is due', tone: 'busy' };
 }
 
 /** Ready, and for what the object says now. */

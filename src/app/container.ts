@@ -1,6 +1,5 @@
 import { Container } from 'inversify';
-import { mkdirSync, mkdtempSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync } from 'node:fs';
 import {
   CachedChartStore,
   helmProcessOptions,
@@ -19,6 +18,7 @@ import {
   LOCAL_CLUSTER,
   SupervisedFleet,
 } from '../runtime/index.ts';
+import { errorText } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { AppError } from './errors.ts';
 import { findProgram } from './find-program.ts';
@@ -158,14 +158,14 @@ function helmProcesses(options: ManagerOptions, env: Environment, telemetry: Tel
   );
 }
 
-/** --cache-dir, made when missing, or a folder of this process's own below the temporary directory. */
+/** --cache-dir, made when missing, or the temporary directory; what lies in it is in folders of this process's own, and what a killed one left is swept. */
 function workDirectory(options: ManagerOptions, env: Environment): string {
   if (options.cacheDirectory === '') return env.temporaryDirectory;
   try {
     mkdirSync(options.cacheDirectory, { recursive: true, mode: 0o700 });
-    return mkdtempSync(join(options.cacheDirectory, 'run-'));
+    return options.cacheDirectory;
   } catch (error) {
-    throw new AppError('USAGE', `--cache-dir ${options.cacheDirectory} cannot be used: ${(error as Error).message}`, {
+    throw new AppError('USAGE', `--cache-dir ${options.cacheDirectory} cannot be used: ${errorText(error)}`, {
       advice: 'name a folder that this user may write to',
       cause: error,
     });

@@ -36,13 +36,18 @@ export async function runManager(
   const connection = container.get(TOKENS.connection);
   try {
     const helm = await check(container, signal);
+    // Series of a cluster that has left would stay for ever.
+    const processes = container.get(TOKENS.processes);
+    container.get(TOKENS.fleet).register({ disengaged: (cluster) => processes.forget(cluster.name) });
     log.info('starting', { version: options.version, helm, server: connection.server });
     await manager(container, telemetry).run(signal);
     log.info('stopped');
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
+    await container.get(TOKENS.values).close?.();
     await container.get(TOKENS.engine).close(HELM_GRACE_MS);
+    await container.get(TOKENS.charts).close?.();
     await connection.close();
   }
 }

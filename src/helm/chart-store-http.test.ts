@@ -132,9 +132,10 @@ describe('what fails', () => {
   });
 
   it('because nobody listens is said to be so', async () => {
-    const unused = await ChartServer.start();
-    await unused.stop();
-    const asked = fetchText(open({ attempts: 2 }), `https://127.0.0.1:${unused.url.split(':')[2] ?? ''}`);
+    const gone = await ChartServer.start();
+    const { url } = gone;
+    await gone.stop();
+    const asked = fetchText(open({ attempts: 2 }), url);
     await expect(asked).rejects.toMatchObject({
       code: 'RepositoryUnreachable',
       message: expect.stringContaining('ECONNREFUSED') as string,

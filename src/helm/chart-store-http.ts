@@ -157,27 +157,35 @@ export class RepositoryHttp {
     const atHome = url.hostname === trust.home;
     const insecure = trust.insecureSkipTLSVerify === true;
     const ca = trust.ca === undefined || insecure ? undefined : atHome ? [trust.ca] : [trust.ca, ...rootCertificates];
-    const key = `${insecure} ${atHome} ${
+    const fingerprint =
       ca === undefined
         ? ''
         : createHash('sha256')
             .update(trust.ca ?? '')
-            .digest('hex')
-    }`;
+            .digest('hex');
+    const key = `${url.protocol} ${insecure} ${atHome} ${fingerprint}`;
     const known = this.#agents.get(key);
     if (known !== undefined) return known;
-    const agent = this.#makeAgent({ ...(ca === undefined ? {} : { ca }), rejectUnauthorized: !insecure });
+    const tls = { ...(ca === undefined ? {} : { ca }), rejectUnauthorized: !insecure };
+    const agent = this.#makeAgent(url.protocol, tls);
     this.#agents.set(key, agent);
     return agent;
   }
 
-  #makeAgent(tls: { ca?: string[]; rejectUnauthorized: boolean }): Dispatcher {
+  /** As Go has it: the HTTPS proxy is for https alone, the HTTP proxy for http alone. */
+  #makeAgent(protocol: string, tls: { ca?: string[]; rejectUnauthorized: boolean }): Dispatcher {
     const { proxy, connectTimeoutMs } = this.#options;
     const connect = { ...tls, timeout: connectTimeoutMs };
-    if (proxy.httpProxy === undefined && proxy.httpsProxy === undefined) return new Agent({ connect });
-    // Empty strings, so that undici does not look into this process's environment.
-    const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
-    return new EnvHttpProxyAgent({ connect, requestTls: connect, httpProxy, httpsProxy, noProxy });
+    const through = protocol === 'https:' ? proxy.httpsProxy : proxy.httpProxy;
+    if (through === undefined || through === '') return new Agent({ connect });
+    return new EnvHttpProxyAgent({
+      connect,
+      requestTls: connect,
+      httpProxy: through,
+      httpsProxy: through,
+      // Never undefined, or undici would look into this process's environment.
+      noProxy: proxy.noProxy ?? '',
+    });
   }
 
   /** An agent that is out of use; `close` hears of it. */

@@ -346,6 +346,15 @@ describe('credentials', () => {
     }
   });
 
+  it('that open the archives are asked for though the index is open to all', async () => {
+    const answer = server.responder;
+    const publicly = repository(() => charts);
+    server.responder = (request) => (request.path === '/index.yaml' ? publicly(request) : answer(request));
+    const store = open();
+    (await store.acquire(source('1.0.0', { username: 'robot', password: 's3cret' }), control)).release();
+    await expect(store.acquire(source('1.0.0'), control)).rejects.toMatchObject({ code: 'RepositoryUnauthorized' });
+  });
+
   it('stay with their host: neither a redirect nor an address in the index takes them elsewhere', async () => {
     charts = [
       published('nginx', '1.0.0', { url: `${other.url}/a.tgz` }),

@@ -179,6 +179,8 @@ export interface ChartStore {
   resolve(source: ChartSource, control: OperationControl): Promise<{ version: string; digest?: string }>;
   /** The chart in the cache, held until `release` is called. Concurrent callers share one download. */
   acquire(source: ChartSource, control: OperationControl): Promise<{ archive: ChartArchive; release(): void }>;
+  /** Ends what is under way and removes what is kept. For the end of the process. */
+  close?(): Promise<void>;
 }
 
 /** One values template to render in one context. */
@@ -196,6 +198,8 @@ export type TemplateOutcome =
 /** Renders values templates in Go's template engine with Sprig, many at a time; jobs asked for together share a process. */
 export interface ValuesRenderer {
   render(job: TemplateJob, control: OperationControl): Promise<TemplateOutcome>;
+  /** Ends what is under way. For the end of the process. */
+  close?(): Promise<void>;
 }
 
 /**

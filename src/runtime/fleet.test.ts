@@ -12,7 +12,7 @@ interface Setup {
   readonly fleet: SupervisedFleet;
   readonly factory: FakeFactory;
   readonly sink: ClusterSink;
-  readonly provider: Provider & { refreshed: string[] };
+  readonly provider: Provider & { refreshed: string[]; onRefresh: () => void };
   readonly told: string[];
   readonly log: ReturnType<typeof testTelemetry>['log'];
   readonly telemetry: ReturnType<typeof testTelemetry>['telemetry'];
@@ -30,8 +30,12 @@ function setup(): Setup {
   const provider = {
     name: 'test',
     run: async () => undefined,
-    refresh: (name: string) => void refreshed.push(name),
+    refresh: (name: string) => {
+      refreshed.push(name);
+      provider.onRefresh();
+    },
     refreshed,
+    onRefresh: () => undefined,
   };
   const told: string[] = [];
   fleet.register(scribe(told));
@@ -355,11 +359,19 @@ describe('a 401', () => {
   });
 
   it('that stays makes the cluster degraded within seconds, and fresh credentials bring it back', async () => {
-    await after(10_000 + 2_000);
+    // The probe at 10 s, another 2 s later, and its wait for an answer that never comes.
+    await after(10_000 + 2_000 + 2_500);
     expect(t.fleet.state(a)).toMatchObject({ phase: 'degraded', reason: { code: 'Unauthorized' } });
     t.sink.engage(a, specOf('a', 'next'));
     await after(0);
     expect(t.fleet.state(a)?.phase).toBe('engaged');
+  });
+
+  it('that stays makes it degraded the sooner when the credentials read again are the same', async () => {
+    t.provider.onRefresh = () => t.sink.engage(a, specOf('a'));
+    await after(10_000 + 2_000);
+    expect(t.fleet.state(a)).toMatchObject({ phase: 'degraded', reason: { code: 'Unauthorized' } });
+    expect(t.provider.refreshed).toHaveLength(2);
   });
 
   it('on the old credentials lets the new ones in although the server cannot be asked just now', async () => {

@@ -128,6 +128,8 @@ describe('with the rights of deploy/ and no others, the manager', () => {
       namespace: 'apps',
       valuesTemplate: 'version: {{ .ControlPlane.spec.version }}',
     });
+    // Asked first, since its message says what stands in the way.
+    await fleet.conditionOf({ chartProxy: 'demo' }, { type: 'HelmReleaseProxySpecsUpToDate', status: 'True' });
     expect((await fleet.deployed('demo', 1)).spec.values).toBe('version: v1.35.4');
     await fleet.patchChartProxy('demo', { spec: { valuesTemplate: 'a: 2' } });
     await fleet.deployed('demo', 1, { revision: 2 });

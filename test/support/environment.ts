@@ -52,7 +52,11 @@ export class Environment {
   /** As `startEnvironment`. */
   static async start(options: EnvironmentOptions): Promise<Environment> {
     const directory = await mkdtemp(join(tmpdir(), 'capstan-test-'));
-    const environment = new Environment({ binaries: await binaries(process.env, options.programs), directory, keep: options.keep ?? false });
+    const environment = new Environment({
+      binaries: await binaries(process.env, options.programs),
+      directory,
+      keep: options.keep ?? false,
+    });
     try {
       await environment.#startAll(options);
       return environment;
