@@ -28,6 +28,8 @@ export async function runManager(
   signal: AbortSignal,
   extend: (container: Container) => void = () => undefined,
 ): Promise<void> {
+  // A slip in a flag is told before anything is asked of a server.
+  const addresses = addressesOf(options);
   const log = createLogger({ format: options.logFormat, level: options.logLevel });
   const telemetry = createTelemetry({ log });
   for (const { flag, why } of options.ignoredFlags) log.warn(`${flag} has no effect: ${why}`);
@@ -40,7 +42,7 @@ export async function runManager(
     const processes = container.get(TOKENS.processes);
     container.get(TOKENS.fleet).register({ disengaged: (cluster) => processes.forget(cluster.name) });
     log.info('starting', { version: options.version, helm, server: connection.server });
-    await manager(container, telemetry).run(signal);
+    await manager(container, addresses, telemetry).run(signal);
     log.info('stopped');
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -60,12 +62,25 @@ async function check(container: Container, signal: AbortSignal): Promise<string>
   return helm;
 }
 
-function manager(container: Container, telemetry: Telemetry): Manager {
+/** Where the servers listen; undefined: not at all. */
+interface Addresses {
+  readonly health: ReturnType<typeof parseAddress>;
+  readonly metrics: ReturnType<typeof parseAddress>;
+}
+
+function addressesOf(options: ManagerOptions): Addresses {
+  return {
+    health: parseAddress('--health-addr', options.healthAddress),
+    metrics: parseAddress('--diagnostics-address', options.diagnosticsAddress),
+  };
+}
+
+function manager(container: Container, addresses: Addresses, telemetry: Telemetry): Manager {
   const options = container.get(TOKENS.options);
   const built: Manager = new Manager({
     telemetry,
     fleet: container.get(TOKENS.fleet),
-    servers: servers(container, telemetry, {
+    servers: servers(container, addresses, telemetry, {
       notReady: () => (built.phase === 'starting' || built.phase === 'stopping' ? built.phase : undefined),
     }),
     background: [container.get(TOKENS.events)],
@@ -79,12 +94,11 @@ function manager(container: Container, telemetry: Telemetry): Manager {
 
 function servers(
   container: Container,
+  { health, metrics }: Addresses,
   telemetry: Telemetry,
   readiness: { notReady(): string | undefined },
 ): Runnable[] {
   const options = container.get(TOKENS.options);
-  const health = parseAddress('--health-addr', options.healthAddress);
-  const metrics = parseAddress('--diagnostics-address', options.diagnosticsAddress);
   return [
     ...(health === undefined ? [] : [new HealthServer(health, readiness)]),
     ...(metrics === undefined

@@ -169,7 +169,8 @@ export class ProcessHelmEngine implements HelmEngine {
       signal: new AbortController().signal,
     });
     if (exit.end === 'aborted') throw new HelmError('Cancelled', 'Capstan is shutting down');
-    const full = exit.code === 0 ? exit.stdout.trim() : '';
+    if (exit.end !== 'exited' || exit.code !== 0) throw new HelmError('HelmMissing', whyNoVersion(exit));
+    const full = exit.stdout.trim();
     const version = coerce(full);
     if (version === null)
       throw new HelmError('HelmMissing', 'the configured helm does not tell its version: it is no Helm');
@@ -190,6 +191,13 @@ interface Call {
   /** As the user wrote them: what must not stand in an error. */
   readonly values?: string;
   readonly stdin?: string | undefined;
+}
+
+/** A helm that cannot tell its version, in its own words: no cluster, chart or values have come near it. */
+function whyNoVersion({ end, code, stderr }: HelmExit): string {
+  const how = end === 'exited' ? `exit code ${code}` : end;
+  const said = bounded(stderr.trim());
+  return `the configured helm does not tell its version (${how})${said === '' ? '' : `: ${said}`}`;
 }
 
 function runOn(target: HelmTarget): Pick<HelmRun, 'cluster' | 'files'> {

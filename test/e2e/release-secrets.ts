@@ -6,7 +6,7 @@ export interface HelmRecord {
   name: string;
   version: number;
   config?: Record<string, unknown>;
-  info: { status: string; description?: string };
+  info: { status: string; description?: string; notes?: string };
   chart: { metadata: { name: string; version: string } };
 }
 
