@@ -2,6 +2,7 @@
 import { INSTALLED_ANNOTATION, WORKLOAD_CLUSTER_UID_ANNOTATION } from '../../api/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import { isHelmError } from '../../helm/index.ts';
+import type { ReleaseSummary } from '../../helm/index.ts';
 import { TerminalError } from '../../runtime/index.ts';
 import type { Cluster, ReconcileContext, Reconciler, Request, Result } from '../../runtime/index.ts';
 import { errorText } from '../../telemetry/index.ts';
@@ -158,8 +159,9 @@ export class ReleaseProxyReconciler implements Reconciler {
   ): Promise<Result> {
     if (isInterruption(error, at.signal)) throw error;
     const conditions = failureConditions(error);
-    const findings: Findings = { conditions, release: run.outcome, clusterUID: run.cluster.uid, operation: null };
-    await this.#write(run.proxy, findings, at.context, true);
+    const findings: Findings = { conditions, release: run.outcome, clusterUID: run.cluster.uid };
+    // Helm may have died before its last word, or the cluster with it: what is still held, or cannot be read, is our own.
+    await this.#write(run.proxy, isOver(run.outcome) ? { ...findings, operation: null } : findings, at.context, true);
     if (error instanceof ReconcilerError && error.class === 'Wait') return { requeueAfterMs: this.#resyncMs() };
     this.#parts.deps.events.record(run.proxy, {
       type: 'Warning',
@@ -194,6 +196,12 @@ function withInstalled(proxy: HelmReleaseProxy): HelmReleaseProxy {
   const workload = proxy.status?.clusterUID;
   if (workload !== undefined) annotations[WORKLOAD_CLUSTER_UID_ANNOTATION] = workload;
   return { ...proxy, metadata: { ...proxy.metadata, annotations } };
+}
+
+/** Has the operation left nothing behind that only its owner may take over at once? */
+function isOver(outcome: ReleaseSummary | null | undefined): boolean {
+  if (outcome === undefined) return false;
+  return outcome === null || !(outcome.status.startsWith('pending-') || outcome.status === 'uninstalling');
 }
 
 function isTerminal(error: unknown): boolean {
