@@ -36,6 +36,9 @@ const CLASSES: readonly (readonly [HelmErrorCode, RegExp])[] = [
   ['Cancelled', /context canceled/],
 ];
 
+/** The API server about Helm's own record (core/v1 validation, MaxSecretSize). */
+const RECORD_TOO_LARGE = /Secret "sh\.helm\.release\.[^"]*" is invalid: data: Too long/;
+
 /**
  * The error of a helm that failed. `stderr` is the end of what it wrote; `redact` takes the user's values out of a text.
  * `fallback` is said when Helm said nothing.
@@ -45,6 +48,13 @@ export function helmFailure(stderr: string, redact: (text: string) => string, fa
   if (said === undefined) return new HelmError('Failed', fallback);
   const code = CLASSES.find(([, pattern]) => pattern.test(said))?.[0] ?? 'Failed';
   const message = bounded(redact(said));
+  if (RECORD_TOO_LARGE.test(said)) {
+    return new HelmError(
+      'ObjectInvalid',
+      `the release is too large: Helm keeps its chart, values and manifest together in one Secret, compressed, which ` +
+        `holds at most 1 MiB. Make the values or the chart smaller, or split the chart (${message})`,
+    );
+  }
   if (code !== 'OptionUnsupported') return new HelmError(code, message);
   return new HelmError(
     code,

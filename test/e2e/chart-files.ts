@@ -2,7 +2,11 @@ import type { Chart } from '../support/index.ts';
 import { chartFromFiles } from '../support/index.ts';
 
 /** A ConfigMap template; `name` is what follows the release's name. */
-export function configMap(name: string, data: Record<string, string>, annotations: Record<string, string> = {}): string {
+export function configMap(
+  name: string,
+  data: Record<string, string>,
+  annotations: Record<string, string> = {},
+): string {
   const map = (entries: Record<string, string>): string =>
     `{ ${Object.entries(entries)
       .map(([key, value]) => `${JSON.stringify(key)}: ${value}`)
@@ -55,7 +59,10 @@ spec:
 
 /** A Job that fails after a second: it has no pods, and a deadline. */
 export function failingJob(name: string, annotations = '{}'): string {
-  return job(name, annotations).replace('spec:\n  backoffLimit: 0', 'spec:\n  parallelism: 0\n  activeDeadlineSeconds: 1');
+  return job(name, annotations).replace(
+    'spec:\n  backoffLimit: 0',
+    'spec:\n  parallelism: 0\n  activeDeadlineSeconds: 1',
+  );
 }
 
 /** A CRD of group widgets.example.com. */

@@ -43,15 +43,15 @@ describe('a platform engineer whose charts are in private repositories', () => {
     });
   }
 
-  const privately = (login: string, key?: string): Record<string, unknown> => ({
+  const privately = (login: string, key = 'config.json'): Record<string, unknown> => ({
     repoURL: repository.url,
     tlsConfig: { caSecret: { name: 'private-ca' } },
-    credentials: { secret: { name: login }, ...(key && { key }) },
+    credentials: { secret: { name: login }, key },
   });
   const fromRegistry = (login: string): Record<string, unknown> => ({
     repoURL: registry.url,
     tlsConfig: { caSecret: { name: 'registry-ca' } },
-    credentials: { secret: { name: login } },
+    credentials: { secret: { name: login }, key: 'config.json' },
   });
 
   it('W34: installs from an HTTPS repository with its CA and the login of a docker config file', async () => {
@@ -117,13 +117,15 @@ describe('a platform engineer whose charts are in private repositories', () => {
   });
 
   it.each([
-    { kind: 'HTTPS repository', name: 'https-mended', spec: privately.bind(undefined, 'mended-https'), secret: 'mended-https' },
-    { kind: 'OCI registry', name: 'oci-mended', spec: fromRegistry.bind(undefined, 'mended-oci'), secret: 'mended-oci' },
-  ])('says that the login is wrong for the $kind, and installs when the Secret is mended', async ({ name, spec, secret }) => {
-    if (name === 'oci-mended') await registry.push(simpleChart({ name }));
-    const url = name === 'oci-mended' ? registry.url : repository.url;
+    { kind: 'HTTPS repository', name: 'https-mended' },
+    { kind: 'OCI registry', name: 'oci-mended' },
+  ])('says that the login is wrong for the $kind, and installs when the Secret is mended', async ({ name }) => {
+    const secret = `${name}-login`;
+    const isOci = name.startsWith('oci-');
+    if (isOci) await registry.push(simpleChart({ name }));
+    const { url } = isOci ? registry : repository;
     await createSecret(fleet, secret, { 'config.json': dockerConfig(url, WRONG) });
-    await apply(name, spec());
+    await apply(name, isOci ? fromRegistry(secret) : privately(secret));
     const told = await fleet.conditionOf(
       { chartProxy: name, index: 1 },
       { type: 'HelmReleaseReady', status: 'False', reason: 'HelmInstallOrUpgradeFailed' },

@@ -84,11 +84,14 @@ export class Hauling {
   }
 
   /** A ConfigMap `<release>-<suffix>` on the cluster. */
-  async configMap(release: string, suffix: string): Promise<(KubeObject & { data: Record<string, string> }) | undefined> {
+  async configMap(
+    release: string,
+    suffix: string,
+  ): Promise<(KubeObject & { data: Record<string, string> }) | undefined> {
     return this.fleet
       .cluster(1)
-      .api.find<
-        KubeObject & { data: Record<string, string> }
-      >(`/api/v1/namespaces/${release}/configmaps/${release}-${suffix}`);
+      .api.find<KubeObject & { data: Record<string, string> }>(
+        `/api/v1/namespaces/${release}/configmaps/${release}-${suffix}`,
+      );
   }
 }

@@ -34,6 +34,27 @@ export async function forceStatus(
   });
 }
 
+/** Adds records up to that revision, all like the newest, as that many upgrades without a change would have. */
+export async function feignUpgrades(
+  cluster: TestCluster,
+  release: { namespace: string; name: string },
+  upTo: number,
+): Promise<void> {
+  const secret = await newestSecret(cluster, release.namespace, release.name);
+  const record = decode(secret);
+  for (let version = record.version + 1; version <= upTo; version++) {
+    const status = version === upTo ? 'deployed' : 'superseded';
+    await cluster.api.create(`/api/v1/namespaces/${release.namespace}/secrets`, {
+      type: secret['type'],
+      metadata: {
+        name: `sh.helm.release.v1.${release.name}.v${version}`,
+        labels: { ...secret.metadata.labels, version: String(version), status },
+      },
+      data: { release: encode({ ...record, version, info: { ...record.info, status } }) },
+    });
+  }
+}
+
 async function newestSecret(cluster: TestCluster, namespace: string, name: string): Promise<KubeObject> {
   const all = await cluster.api.list(`/api/v1/namespaces/${namespace}/secrets?${SELECTOR}`);
   const own = all.filter((secret) => secret.metadata.labels?.['name'] === name);

@@ -168,7 +168,9 @@ describe('an administrator who starts the manager with something amiss is told w
     try {
       const { code, text } = await failure([`${flag}=127.0.0.1:${port}`]);
       const message = text.split('\n').filter((line) => !line.startsWith('{'));
-      expect(message.join('\n')).toMatch(new RegExp(`${flag}.*127\\.0\\.0\\.1:${port}|127\\.0\\.0\\.1:${port}.*${flag}`));
+      expect(message.join('\n')).toMatch(
+        new RegExp(`${flag}.*127\\.0\\.0\\.1:${port}|127\\.0\\.0\\.1:${port}.*${flag}`),
+      );
       expect(code).toBe(1);
     } finally {
       taken.close();

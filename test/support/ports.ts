@@ -24,7 +24,11 @@ export class Ports {
 
 async function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  const outcome = Promise.race([once(server, 'listening').then(() => true), once(server, 'error').then(() => false)]);
+  // `once` rejects when the server says 'error' instead: the port is taken.
+  const outcome = once(server, 'listening').then(
+    () => true,
+    () => false,
+  );
   server.listen(port, '127.0.0.1');
   const free = await outcome;
   if (free) await new Promise((resolve) => server.close(resolve));
