@@ -108,7 +108,7 @@ async function tell(stage: Stage, screen: Screen, how: { once: boolean; signal: 
     } catch (error) {
       how.signal.throwIfAborted();
       const rest = scenes.slice(index + 1).map(({ title }) => `\n  not tried: ${title}`);
-      throw new Error(`${scene.title}\n  ${messageOf(error)}${rest.join('')}`, { cause: error });
+      throw new Error(`this did not happen: ${scene.title}\n  ${messageOf(error)}${rest.join('')}`, { cause: error });
     }
     if (!how.once) await sleep(READING_MS, undefined, { signal: stage.signal });
   }
@@ -157,7 +157,7 @@ async function failed(
     await folder?.remove();
     return 130;
   }
-  screen.say(`\nThis did not happen: ${messageOf(error)}`, 'bad');
+  screen.say(`\nFailed: ${messageOf(error)}`, 'bad');
   const logs = stage && folder ? await folder.keepLogs(stage.environment.directory) : undefined;
   if (folder && logs !== undefined) {
     screen.say(`The manager's log: ${folder.shown('manager.log')}; the clusters' logs: ${logs}`);

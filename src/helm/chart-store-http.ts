@@ -277,10 +277,13 @@ const UNTRUSTED = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]);
 
+/** What Node adds to some of these for whoever starts it; the reader of a condition does not, and has tlsConfig. */
+const NODE_ADVICE = /; if the root CA is installed locally, try running Node\.js with .*$/;
+
 function transportError(url: URL, error: unknown): HelmError {
   const code = codeOf(error);
   const text = error instanceof Error ? error.message : String(error);
-  const what = `${describeUrl(url)}: ${text === '' ? (code ?? 'no answer') : text}`;
+  const what = `${describeUrl(url)}: ${text === '' ? (code ?? 'no answer') : text.replace(NODE_ADVICE, '')}`;
   if (code !== undefined && UNTRUSTED.has(code)) return new HelmError('RepositoryUntrusted', what, { cause: error });
   return new HelmError('RepositoryUnreachable', what, { cause: error });
 }

@@ -129,11 +129,12 @@ export function describeQuery({ target, chartName, version }: ChartQuery): strin
 /** Versions that an error lists. */
 const LISTED_VERSIONS = 5;
 
-export function noSuchVersion(newest: readonly string[]): HelmError {
+/** No version was asked for where `wanted` is '': then all there are are pre-releases, which have to be named. */
+export function noSuchVersion(newest: readonly string[], wanted: string): HelmError {
   const few = newest.slice(0, LISTED_VERSIONS);
   const text =
     few.length === 0
       ? 'there is none'
       : `available versions: ${few.join(', ')}${newest.length > few.length ? ', …' : ''}`;
-  return new HelmError('VersionNotFound', `no such version; ${text}`);
+  return new HelmError('VersionNotFound', `${wanted === '' ? 'no stable version' : 'no such version'}; ${text}`);
 }

@@ -182,6 +182,13 @@ describe('an index', () => {
     expect(server.count('/index.yaml')).toBe(2);
   });
 
+  it('of pre-releases alone has no stable version, and its pre-releases are named', async () => {
+    charts.splice(0, charts.length, published('nginx', '2.0.0-rc.1'));
+    await expect(open().resolve(source(), control)).rejects.toThrow(
+      /: no stable version; available versions: 2\.0\.0-rc\.1$/,
+    );
+  });
+
   it('stands while the repository is down, and exact versions need none', async () => {
     const store = open({ freshness: { freshMs: 0, failureMs: 0 }, http: { attempts: 1 } });
     (await store.acquire(source('1.2.0'), control)).release();
@@ -379,6 +386,8 @@ describe('trust', () => {
     const store = open();
     const untrusted = await store.resolve(source('', { ca: undefined }), control).catch((error: unknown) => error);
     expect(untrusted).toMatchObject({ code: 'RepositoryUntrusted' });
+    // Node's advice on how to start Node is for nobody who reads a condition.
+    expect(String(untrusted)).not.toContain('Node.js');
     const foreign = (await TestAuthority.create()).ca;
     await expect(store.resolve(source('', { ca: foreign }), control)).rejects.toMatchObject({
       code: 'RepositoryUntrusted',

@@ -105,7 +105,7 @@ export class OciRegistries implements RepositoryClient {
       fetch: async (_, until) => this.#fetchTags(query, until),
     });
     const version = chooseVersion(query.version, versions);
-    if (version === undefined) throw noSuchVersion(newestVersions(versions, 6));
+    if (version === undefined) throw noSuchVersion(newestVersions(versions, 6), query.version);
     return version;
   }
 

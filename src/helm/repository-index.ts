@@ -63,7 +63,7 @@ export class HttpRepositories implements RepositoryClient {
     const entries = index.document.entries(query.chartName);
     if (entries === undefined) throw noSuchChart(index.document.names, query.chartName);
     const entry = choose(entries, query.version);
-    if (entry === undefined) throw noSuchVersion(newestVersions(versionsOf(entries), 6));
+    if (entry === undefined) throw noSuchVersion(newestVersions(versionsOf(entries), 6), query.version);
     return located(entry, query.target);
   }
 

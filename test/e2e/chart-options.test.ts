@@ -222,15 +222,16 @@ describe('a platform engineer who sets options', () => {
     await fleet.removeChartProxy(name);
   });
 
-  it('upgrade.force: has an object replaced that cannot be changed', async () => {
+  it('upgrade.force: has an object replaced rather than patched, also fields that somebody else has written', async () => {
     const name = 'force';
-    const fixed = `${configMap('main', { message: '{{ .Values.message | quote }}' })}immutable: true\n`;
-    fleet.charts.publish(chartOf(name, { 'templates/main.yaml': fixed }));
-    await hauling.install(name, { valuesTemplate: 'message: one\n' });
-    await fleet.patchChartProxy(name, { spec: { valuesTemplate: 'message: two\n' } });
-    await hauling.refused(name, /immutable/);
-    await fleet.cluster(1).api.delete(`/api/v1/namespaces/${name}/configmaps/${name}-main`);
-    await hauling.recovered(name);
+    await hauling.install(name, { chartName: 'app', valuesTemplate: 'message: one\n' });
+    await fleet.cluster(1).api.patch(`/api/v1/namespaces/${name}/configmaps/${name}-0`, { data: { foreign: 'field' } });
+    await hauling.upgrade(name, { valuesTemplate: 'message: two\n' }, 2);
+    expect((await hauling.configMap(name, '0'))?.data).toMatchObject({ message: 'two', foreign: 'field' });
+    await hauling.upgrade(name, { valuesTemplate: 'message: three\n', options: { upgrade: { force: true } } }, 3);
+    const replaced = (await hauling.configMap(name, '0'))?.data;
+    expect(replaced).toMatchObject({ message: 'three' });
+    expect(replaced).not.toHaveProperty('foreign');
     await fleet.removeChartProxy(name);
   });
 

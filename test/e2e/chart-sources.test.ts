@@ -137,7 +137,10 @@ describe('a platform engineer whose charts are in private repositories', () => {
   });
 
   it('says which Secret or key is missing, and installs when it appears', async () => {
-    await apply('https-late', { ...privately('late-login', 'login.json'), tlsConfig: { caSecret: { name: 'late-ca' } } });
+    await apply('https-late', {
+      ...privately('late-login', 'login.json'),
+      tlsConfig: { caSecret: { name: 'late-ca' } },
+    });
     const subject = { chartProxy: 'https-late', index: 1 };
     const noLogin = await fleet.conditionOf(subject, { type: 'ClusterAvailable', reason: 'GetCredentialsFailed' });
     expect(noLogin).toMatchObject({ status: 'False' });
@@ -161,7 +164,10 @@ describe('a platform engineer whose charts are in private repositories', () => {
         apply('twin-two', { ...spec, repoURL: other.url, tlsConfig: { caSecret: { name: 'twin-ca' } } }),
       ]);
       for (let index = 1; index <= CLUSTERS; index++) {
-        for (const [name, message] of [['twin-one', 'from the first'], ['twin-two', 'from the second']] as const) {
+        for (const [name, message] of [
+          ['twin-one', 'from the first'],
+          ['twin-two', 'from the second'],
+        ] as const) {
           await fleet.deployed(name, index);
           const object = await fleet.cluster(index).api.get(`/api/v1/namespaces/${name}/configmaps/${name}-0`);
           expect(object['data']).toMatchObject({ message });

@@ -41,6 +41,34 @@ describe('a platform engineer who changes a HelmChartProxy', () => {
     return metadata.managedFields.filter(({ fieldsV1 }) => 'f:spec' in fieldsV1).map(({ manager }) => manager);
   }
 
+  it('W1: an option alone reaches the release that is there, and counts', async () => {
+    await hauling.install('option', { chartName: 'app' });
+    const uninstall = { keepHistory: true, description: 'taken away by the fleet' };
+    await fleet.patchChartProxy('option', { spec: { options: { uninstall } } });
+    await eventually(async () => {
+      expect((await fleet.deployed('option', 1)).spec['options']).toMatchObject({ uninstall });
+    });
+    await fleet.removeChartProxy('option');
+    const { info, version } = await hauling.record('option');
+    expect([info.status, info.description, version]).toEqual(['uninstalled', uninstall.description, 1]);
+  });
+
+  it('W1: credentials alone, and a CA alone, reach the release that waits for them', async () => {
+    await hauling.create('private', { chartName: 'app', repoURL: closed.url });
+    const subject = { chartProxy: 'private', index: 1 };
+    const failed = { type: 'HelmReleaseReady', reason: 'HelmInstallOrUpgradeFailed' };
+    expect((await fleet.conditionOf(subject, failed)).message).toMatch(/certificate|authority|signed/i);
+    await fleet.patchChartProxy('private', { spec: { tlsConfig: { caSecret: { name: 'closed-ca' } } } });
+    await hauling.refused('private', /401|unauthorized|credentials/i);
+    await fleet.patchChartProxy('private', { spec: { credentials: { secret: { name: 'robot' }, key: '' } } });
+    const proxy = await hauling.recovered('private');
+    expect(proxy.spec).toMatchObject({
+      credentials: { secret: { name: 'robot', namespace: fleet.namespace }, key: 'config.json' },
+      tlsConfig: { caSecret: { name: 'closed-ca', namespace: fleet.namespace } },
+    });
+    await fleet.removeChartProxy('private');
+  });
+
   it('W14: finds the spec as it was written, and only its author among those who own it', async () => {
     const spec = {
       chartName: 'app',

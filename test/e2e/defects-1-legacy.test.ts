@@ -98,6 +98,15 @@ describe('a platform engineer who comes from CAAPH, with --watch-filter=mine', (
     expect(await releaseNames()).toEqual([]);
   });
 
+  /** Deployed, and noted as such: that is what decides whose a release is. The note comes after the status. */
+  async function installed(name: string): Promise<Proxy> {
+    return eventually(async () => {
+      const proxy = await fleet.deployed(name, 1);
+      expect(proxy.metadata.annotations).toHaveProperty([INSTALLED]);
+      return proxy;
+    });
+  }
+
   /** Another HelmReleaseProxy for the same placement, as CAAPH's race or `clusterctl move` made them. */
   async function duplicate(of: Proxy, spec: object = {}, annotations: object = {}): Promise<Proxy> {
     const { labels, ownerReferences } = of.metadata;
@@ -111,7 +120,7 @@ describe('a platform engineer who comes from CAAPH, with --watch-filter=mine', (
 
   it('W10: of two HelmReleaseProxies for one release the one that installed it stays, and the release too', async () => {
     await create('twice');
-    const first = await fleet.deployed('twice', 1);
+    const first = await installed('twice');
     const before = [await operations(fleet, 'uninstall'), await operations(fleet, 'install')];
     const second = await duplicate(first);
     await eventually(async () => {
@@ -147,7 +156,7 @@ describe('a platform engineer who comes from CAAPH, with --watch-filter=mine', (
 
   it('W10: of two that each installed a release a person is asked which is wanted, and is heard', async () => {
     await create('split');
-    const first = await fleet.deployed('split', 1);
+    const first = await installed('split');
     const second = await duplicate(first, { releaseName: 'split-too' }, { [INSTALLED]: 'true' });
     const told = await fleet.conditionOf(
       { chartProxy: 'split' },

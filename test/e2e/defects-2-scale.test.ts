@@ -114,6 +114,7 @@ describe('an operator of many clusters with a small manager', () => {
     const few = await priceOfEvents('few');
     await declareMany('many', MANY);
     const many = await priceOfEvents('many');
+    console.log('W25', few, many);
     expect(few.requests).toBeGreaterThanOrEqual(EVENTS);
     // Twenty times the clusters. What may differ is how many changes of one status fall together into one write.
     expect(many.requests).toBeLessThanOrEqual(few.requests + 2 * EVENTS);
@@ -158,8 +159,9 @@ describe('an operator of many clusters with a small manager', () => {
     await fleet.deployed('thrifty', 1, { revision: 2 });
     await atRest();
     const upgraded = await writes();
-    console.log('W30', installed - before, upgraded - installed);
+    // The object, its finalizer with the operation and their status, the outcome, the annotation; CAAPH: seven and more.
     expect(installed - before).toBeLessThanOrEqual(5);
+    // The new spec, the operation, the outcome.
     expect(upgraded - installed).toBeLessThanOrEqual(3);
   });
 
@@ -217,7 +219,6 @@ describe('an operator of many clusters with a small manager', () => {
     await fleet.removeChartProxy('thrifty');
     const files = await readdir(join(directory, 'cache'), { recursive: true });
     expect(files.filter((file) => /kubeconfig|values/.test(file))).toEqual([]);
-    console.log(files);
   });
 
   it('W42: reads metrics of everything that a dashboard needs', async () => {

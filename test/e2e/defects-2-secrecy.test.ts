@@ -123,9 +123,18 @@ describe('a security officer who reads everything that a manager says', () => {
     for (const chartName of ['unnameable', 'picky', 'mistyped', 'choking']) {
       await apply(chartName, { chartName, valuesTemplate: values });
     }
-    await apply('no-yaml', { chartName: 'app', valuesTemplate: `password: ${CANARY.values}\n  more: : ${CANARY.values}\n` });
-    await apply('no-template', { chartName: 'app', valuesTemplate: `password: ${CANARY.values} {{ fail "not for this cluster" }}\n` });
-    await apply('no-syntax', { chartName: 'app', valuesTemplate: `password: {{ ${CANARY.values} "${CANARY.values}" }}\n` });
+    await apply('no-yaml', {
+      chartName: 'app',
+      valuesTemplate: `password: ${CANARY.values}\n  more: : ${CANARY.values}\n`,
+    });
+    await apply('no-template', {
+      chartName: 'app',
+      valuesTemplate: `password: ${CANARY.values} {{ fail "not for this cluster" }}\n`,
+    });
+    await apply('no-syntax', {
+      chartName: 'app',
+      valuesTemplate: `password: {{ ${CANARY.values} "${CANARY.values}" }}\n`,
+    });
     await createSecret(fleet, 'wrong-login', {
       'config.json': dockerConfig(repository.url, { username: 'robot', password: CANARY.password }),
     });
@@ -192,9 +201,15 @@ describe('a security officer who reads everything that a manager says', () => {
     const bodies = new Set(
       reads.filter(({ path }) => !isList(path)).map(({ path }) => path.replace(/^.*\/secrets\/|\?.*$/g, '')),
     );
-    expect([...bodies].sort()).toEqual(
-      ['broken-kubeconfig', 'c1-kubeconfig', 'no-json', 'private-ca', 'repo-ca', 'wrong-login', 'wrong-token-kubeconfig'],
-    );
+    expect([...bodies].sort()).toEqual([
+      'broken-kubeconfig',
+      'c1-kubeconfig',
+      'no-json',
+      'private-ca',
+      'repo-ca',
+      'wrong-login',
+      'wrong-token-kubeconfig',
+    ]);
     const onWorkload = workload.requests.filter(
       ({ method, path, accept }) => method === 'GET' && path.startsWith('/api/v1/secrets') && accept.includes('as='),
     );
@@ -211,8 +226,14 @@ describe('a security officer who reads everything that a manager says', () => {
       credentials: { secret: { name: 'stolen-login', namespace: 'vault' }, key: 'config.json' },
     });
     await apply('ca-thief', { chartName: 'app', tlsConfig: { caSecret: { name: 'stolen-ca', namespace: 'vault' } } });
-    for (const [chartProxy, reason] of [['thief', 'GetCredentialsFailed'], ['ca-thief', 'GetCACertificateFailed']] as const) {
-      const told = await fleet.conditionOf({ chartProxy, index: 1 }, { type: 'ClusterAvailable', status: 'False', reason });
+    for (const [chartProxy, reason] of [
+      ['thief', 'GetCredentialsFailed'],
+      ['ca-thief', 'GetCACertificateFailed'],
+    ] as const) {
+      const told = await fleet.conditionOf(
+        { chartProxy, index: 1 },
+        { type: 'ClusterAvailable', status: 'False', reason },
+      );
       expect(told.message).toContain('--cross-namespace-secrets');
     }
     expect(management.requests.filter(({ path }) => path.includes('/namespaces/vault/secrets'))).toEqual([]);
@@ -223,7 +244,12 @@ describe('a security officer who reads everything that a manager says', () => {
     const config = parse(fleet.cluster(1).kubeconfig) as { users: { user: unknown }[] };
     const [user] = config.users;
     if (!user) throw new Error('the kubeconfig has no user');
-    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: 'touch', args: [witness], interactiveMode: 'Never' };
+    const exec = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      command: 'touch',
+      args: [witness],
+      interactiveMode: 'Never',
+    };
     user.user = { exec };
     await declareCluster('exec', stringify(config));
     user.user = { 'auth-provider': { name: 'gcp', config: { 'cmd-path': 'touch', 'cmd-args': witness } } };
@@ -240,7 +266,9 @@ describe('a security officer who reads everything that a manager says', () => {
     const encode = (pem: string): string => Buffer.from(pem).toString('base64');
     const { kubeconfig, ca } = fleet.cluster(1);
     const before = workload.requests.length;
-    const wrong = workload.kubeconfig(kubeconfig, fleet.cluster(1)).replaceAll(encode(workload.ca), encode(stranger.certificate));
+    const wrong = workload
+      .kubeconfig(kubeconfig, fleet.cluster(1))
+      .replaceAll(encode(workload.ca), encode(stranger.certificate));
     expect(wrong).not.toContain(encode(ca));
     workload.requests.length = 0;
     await declareCluster('stranger', wrong);

@@ -310,7 +310,7 @@ describe('a platform engineer who writes values', () => {
       fallback: 'none',
       index: '1',
       replicas: 3,
-      semver: 'v1.31.0',
+      semver: '1.31.0',
       data: { a: 1 },
       labels: { fleet: 'yes' },
     });
@@ -335,7 +335,7 @@ describe('a platform engineer who writes values', () => {
       chartOf(name, { 'templates/main.yaml': configMap('main', { count: '{{ len .Values.entries | quote }}' }) }),
     );
     const line = (index: number): string => `- "{{ .Cluster.metadata.name }} {{ add ${index} 1 }} ${'x'.repeat(60)}"\n`;
-    const count = Math.ceil((200 * 1024) / line(1000).length);
+    const count = Math.ceil((210 * 1024) / line(1000).length);
     const valuesTemplate = `entries:\n${Array.from({ length: count }, (_, index) => line(index)).join('')}`;
     expect(valuesTemplate.length).toBeGreaterThan(200 * 1024);
     await hauling.install(name, { valuesTemplate });

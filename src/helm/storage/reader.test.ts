@@ -292,6 +292,21 @@ describe('refresh', () => {
   });
 });
 
+describe('refresh of what no record can be named', () => {
+  // The server answers 400 to a selector with such a name: a HelmReleaseProxy that asks could never be deleted.
+  it.each([
+    ['a name longer than a label', { namespace: 'ns', name: 'a'.repeat(64) }],
+    ['a name of other letters', { namespace: 'ns', name: 'Ünïcode' }],
+    ['a name that reads as a selector', { namespace: 'ns', name: 'demo,owner=foo' }],
+    ['a namespace that is a path', { namespace: '..', name: 'demo' }],
+    ['a namespace longer than a label', { namespace: 'n'.repeat(64), name: 'demo' }],
+  ])('%s: there is none, and nobody is asked', async (_, impossible) => {
+    await cluster.write(1, 'deployed');
+    expect(await reader.refresh(impossible, control)).toBeUndefined();
+    expect(cluster.calls).toEqual([]);
+  });
+});
+
 describe('markFailed', () => {
   it('rewrites record and label, and leaves the rest', async () => {
     await cluster.write(3, 'pending-install', { values: { keep: 'me' } });

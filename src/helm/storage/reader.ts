@@ -4,7 +4,7 @@ import type { CallOptions, Informer, KubeClient, KubeObject, WatchSet } from '..
 import type { Telemetry } from '../../telemetry/index.ts';
 import { HelmError } from '../errors.ts';
 import type { OperationControl, ReleaseKey, ReleaseMark, ReleaseReader, ReleaseSummary } from '../types.ts';
-import { RECORDS, SECRETS, markOf, recordName, selectorOf, summaryOf } from './record-secret.ts';
+import { RECORDS, SECRETS, canBeRecorded, markOf, recordName, selectorOf, summaryOf } from './record-secret.ts';
 import type { RecordSecret } from './record-secret.ts';
 import { decodeRawRecord, decodeRecord, encodeRawRecord, failedRecord } from './record.ts';
 
@@ -78,6 +78,7 @@ export class NativeReleaseReader implements ReleaseReader {
   }
 
   async refresh(key: ReleaseKey, control: OperationControl): Promise<ReleaseSummary | undefined> {
+    if (!canBeRecorded(key)) return undefined;
     const scope = { namespace: key.namespace, labelSelector: selectorOf(key) };
     const list = await this.#client.list<KubeObject>(SECRETS, scope, { ...callOptions(control), form: 'metadata' });
     for (const mark of newestFirst(list.items)) {

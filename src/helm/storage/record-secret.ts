@@ -1,3 +1,4 @@
+import { validateSelector } from '../../kube/index.ts';
 import type { KubeObject, Resource, WatchTarget } from '../../kube/index.ts';
 import { configDigest } from '../values-digest.ts';
 import type { ReleaseKey, ReleaseMark, ReleaseSummary } from '../types.ts';
@@ -23,6 +24,19 @@ export const RECORDS: WatchTarget = { resource: SECRETS, form: 'metadata', label
 /** The records of one release. */
 export function selectorOf(key: ReleaseKey): string {
   return `${OWNER_SELECTOR},name=${key.name}`;
+}
+
+/** RFC 1123, as the API server asks it of a namespace's name. */
+const NAMESPACE_NAME = /^(?!.{64})[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
+/**
+ * Whether a release can have a record at all. HelmChartProxies may name what no Secret can be labelled with or lie in; asked
+ * for that, the API server answers 400 for ever, and what never was there could never be deleted.
+ */
+export function canBeRecorded(key: ReleaseKey): boolean {
+  return (
+    NAMESPACE_NAME.test(key.namespace) && validateSelector({ matchLabels: { name: key.name } }, 'release').length === 0
+  );
 }
 
 /** What a record's labels tell; undefined for a Secret that is no record. */

@@ -155,8 +155,15 @@ export class Sources {
     const either = object ?? previous;
     const owner = either === undefined ? undefined : chartProxyOf(either);
     if (either === undefined || owner === undefined) return;
-    if (!deepEqual(told(previous), told(object))) this.touch(owner);
+    if (!deepEqual(told(previous), told(object))) this.touch(owner, object === undefined && this.#mayGo(owner));
     if (!deepEqual(facets(previous), facets(object))) this.#askPlacement(owner, clusterKeyOf(either), 'user');
+  }
+
+  /** Deleted, and nothing is left that it waits for: that happens once, so no rate need hold it up. */
+  #mayGo(key: NamedIn): boolean {
+    const chartProxy = this.#parts.view.chartProxy(key);
+    if (chartProxy?.metadata.deletionTimestamp === undefined) return false;
+    return this.#parts.view.ownedBy(chartProxy).length === 0;
   }
 
   #askPlacement(chartProxy: NamedIn | undefined, cluster: NamedIn, priority: Priority): void {

@@ -39,6 +39,7 @@ describe('deletion', () => {
     expect(w.engine.verbs()).toEqual(['uninstall']);
     expect(w.find('p')).toBeUndefined();
     expect(w.events.map((event) => event.reason)).toEqual(['HelmUninstalled']);
+    expect(w.logged).toEqual(['release uninstalled']);
     expect(w.api.writes).toHaveLength(1);
   });
 

@@ -2,6 +2,7 @@
  * What one process remembers of an object's release between passes. Nothing here is needed for being right: a restart
  * forgets it all, and the next pass reads storage anew.
  */
+import type { NotConnectedReason } from '../../runtime/index.ts';
 import type { ReleaseKey, ReleaseMark, ReleaseReader, ReleaseStatus, ReleaseSummary } from '../../helm/index.ts';
 
 /** The newest record as last read; `recordVersion` undefined: there was none. */
@@ -13,17 +14,28 @@ interface Known {
 export class ReleaseMemory {
   #known: Known | undefined;
   #operation: AbortController | undefined;
+  #onCluster: ((reason: NotConnectedReason | undefined) => void) | undefined;
   #held: { readonly uid: string; readonly status: ReleaseStatus; readonly atMs: number } | undefined;
   #valuesDigest: { readonly generation: number; readonly digest: string } | undefined;
 
-  /** Our own operation runs: the changes it makes are no news. The signal aborts when the object does not want it any more. */
-  begin(): AbortSignal {
+  /**
+   * Our own operation runs: the changes it makes are no news. The signal aborts when the object does not want it any more;
+   * `onCluster` is told when the cluster goes out of service meanwhile (why), and when it is back (undefined).
+   */
+  begin(onCluster?: (reason: NotConnectedReason | undefined) => void): AbortSignal {
+    this.#onCluster = onCluster;
     this.#operation = new AbortController();
     return this.#operation.signal;
   }
 
   end(): void {
     this.#operation = undefined;
+    this.#onCluster = undefined;
+  }
+
+  /** The cluster under the operation that runs, if one does, went out of service, or is in service. */
+  clusterChanged(reason: NotConnectedReason | undefined): void {
+    this.#onCluster?.(reason);
   }
 
   /** Breaks off the operation that runs, if one does. */

@@ -364,6 +364,47 @@ describe('failure', () => {
     expect(w.events).toEqual([]);
   });
 
+  it('a Helm that died without a last word leaves an operation that the next pass takes up at once', async () => {
+    const w = world();
+    w.addProxy('p');
+    w.engine.during = () => {
+      w.storage(C1).put(KEY, {
+        status: 'pending-install',
+        revision: 1,
+        lastDeployed: new Date(w.nowMs).toISOString(),
+      });
+      throw new HelmError('Unauthorized', 'the credentials had been replaced');
+    };
+    await expect(w.reconcile('p')).rejects.toThrow('replaced');
+    expect(w.proxy('p').status?.operation).toMatchObject({ type: 'install', revision: 1 });
+    w.engine.during = undefined;
+    await w.reconcile('p');
+    expect(w.engine.verbs()).toEqual(['install', 'upgrade']);
+    expect(w.proxy('p').status?.operation).toBeUndefined();
+  });
+
+  it('a cluster that hangs while Helm waits on it is told of meanwhile, and that it is back', async () => {
+    const w = world();
+    w.addProxy('p');
+    const told: unknown[] = [];
+    const seen = async (): Promise<void> => {
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+      told.push(w.condition('p', 'ClusterAvailable')?.reason);
+    };
+    w.engine.during = async () => {
+      const memory = w.parts.memories.of('uid of p');
+      memory.clusterChanged(undefined);
+      memory.clusterChanged({ code: 'Unreachable', message: 'no answer' });
+      await seen();
+      expect(w.proxy('p').status?.observedGeneration).toBeUndefined();
+      memory.clusterChanged(undefined);
+      await seen();
+    };
+    await w.reconcile('p');
+    expect(told).toEqual(['ClusterUnreachable', 'Available']);
+    expect(w.condition('p', 'Ready')).toEqual(READY);
+  });
+
   it('an atomic install that failed leaves nothing and is installed again', async () => {
     const w = world();
     w.addProxy('p', { options: { atomic: true } });

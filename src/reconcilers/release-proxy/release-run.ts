@@ -10,10 +10,12 @@ import type {
   ReleaseReader,
   ReleaseSummary,
 } from '../../helm/index.ts';
-import type { Cluster, ReconcileContext } from '../../runtime/index.ts';
+import type { Cluster, NotConnectedReason, ReconcileContext } from '../../runtime/index.ts';
 import { ReconcilerError } from '../errors.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { Deployment, ReleaseContext } from '../types.ts';
+import { notConnectedCondition } from './cluster-access.ts';
+import { ClusterNews } from './cluster-news.ts';
 import { collidesWith } from './collision.ts';
 import { decideByContent, decideByState } from './decide.ts';
 import type { Decision } from './decide.ts';
@@ -28,6 +30,7 @@ import { prepared } from './preparation.ts';
 import type { Age } from './repository-access.ts';
 import { isDeleting, recordedIn, releaseKeyOf, releaseNamespaceOf, statusOn } from './proxy.ts';
 
+import { clusterAvailable, withFindings } from './proxy-conditions.ts';
 import type { Made } from './proxy-conditions.ts';
 import { takeover } from './takeover.ts';
 import type { Takeover } from './takeover.ts';
@@ -104,6 +107,7 @@ export class ReleaseRun implements ReleaseContext {
     await this.#guarded(key, async (control) =>
       this.#parts.deps.engine.uninstall(this.#target(), { release: key, options: this.#options }, control),
     );
+    this.reconcile.log.info('release uninstalled', { release: spelled(key) });
     this.#say('Normal', 'HelmUninstalled', `uninstalled release ${spelled(key)} from cluster ${this.cluster.name}`);
   }
 
@@ -237,7 +241,8 @@ export class ReleaseRun implements ReleaseContext {
 
   /** Runs an operation whose own changes are no news; after a failure at least reads what it left behind. */
   async #guarded(key: ReleaseKey, operation: (control: OperationControl) => Promise<void>): Promise<void> {
-    const unwanted = this.#memory.begin();
+    const news = new ClusterNews(async (reason) => this.#tellCluster(reason), this.reconcile.log);
+    const unwanted = this.#memory.begin(news.tell);
     try {
       await operation({ signal: AbortSignal.any([this.reconcile.signal, unwanted]) });
     } catch (error) {
@@ -246,7 +251,17 @@ export class ReleaseRun implements ReleaseContext {
       throw error;
     } finally {
       this.#memory.end();
+      await news.settled();
     }
+  }
+
+  /** Says of the cluster what it says between passes; the operation and its generation stay under way. */
+  async #tellCluster(reason: NotConnectedReason | undefined): Promise<void> {
+    const condition = reason === undefined ? clusterAvailable : notConnectedCondition(this.#proxy, reason);
+    if (condition === undefined) return;
+    const now = new Date(this.#parts.tools.now());
+    const wanted = (current: HelmReleaseProxy): HelmReleaseProxy => withFindings(current, { conditions: [condition] }, now);
+    await this.#parts.writer.update(this.#proxy, wanted, { signal: this.reconcile.signal, observe: false });
   }
 
   async #lookAfterFailure(key: ReleaseKey): Promise<void> {

@@ -45,6 +45,22 @@ function annotated(annotations: Record<string, string>): (proxy: HelmReleaseProx
   return (proxy) => ({ ...proxy, metadata: { ...proxy.metadata, annotations } });
 }
 
+describe('an operation that runs', () => {
+  it('is told when its cluster goes out of service and when it is back, and nothing once it has ended', () => {
+    const { w, sources } = listening(world());
+    const told: (string | undefined)[] = [];
+    const memory = w.parts.memories.of('uid of p');
+    const cluster = w.fleet.get(C1);
+    const reason = { code: 'Unreachable', message: 'no answer' };
+    memory.begin((news) => told.push(news?.code));
+    sources.changed(C1, { phase: 'degraded', cluster, reason });
+    sources.changed(C1, { phase: 'engaged', cluster });
+    memory.end();
+    sources.changed(C1, { phase: 'degraded', cluster, reason });
+    expect(told).toEqual(['Unreachable', undefined]);
+  });
+});
+
 describe('an object', () => {
   it('is looked at when it appears, is edited, annotated, labelled or deleted', () => {
     const { w, asked } = listening(world());

@@ -8,7 +8,7 @@ import {
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey, ReleaseReader } from '../../helm/index.ts';
 import { namespacedClusterName } from '../../runtime/index.ts';
-import type { Aware, Cluster, ClusterName, ClusterState, Enqueuer, Priority } from '../../runtime/index.ts';
+import type { Aware, Cluster, ClusterName, ClusterState, Enqueuer, NotConnectedReason, Priority } from '../../runtime/index.ts';
 import { READY, getCondition } from '../conditions.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { CapiCluster } from '../shared.ts';
@@ -71,6 +71,8 @@ export class ReleaseProxySources implements Aware {
   }
 
   changed(name: ClusterName, state: ClusterState): void {
+    if (state.phase === 'degraded') this.#tellOperations(name, state.reason);
+    if (state.phase === 'engaged') this.#tellOperations(name, undefined);
     const code = codeOf(state);
     if (code === undefined || this.#told.get(name) === code) return;
     if (state.phase === 'disengaged') this.#told.delete(name);
@@ -115,6 +117,12 @@ export class ReleaseProxySources implements Aware {
       for (const other of claimsOf(this.#parts.caches, cluster, key)) this.#enqueue(other, 'user');
     }
     settleReader(this.#parts, cluster);
+  }
+
+  /** A request that is being worked on is not looked at before that ends, and Helm may wait for long. */
+  #tellOperations(name: ClusterName, reason: NotConnectedReason | undefined): void {
+    for (const proxy of proxiesOf(this.#parts.caches, name))
+      this.#parts.memories.of(uidOf(proxy)).clusterChanged(reason);
   }
 
   #enqueueAll(name: ClusterName): void {

@@ -82,6 +82,8 @@ export class World {
   readonly parts: Parts;
   readonly reconciler: ReleaseProxyReconciler;
   readonly halt = new AbortController();
+  /** What the log at info was told. */
+  readonly logged: string[] = [];
   readonly #controllers = new Map<string, AbortController>();
 
   constructor(options: WorldOptions = {}) {
@@ -236,7 +238,11 @@ export class World {
   async reconcile(name: string): Promise<number | undefined> {
     const cached = this.proxies.get(NAMESPACE, name);
     if (cached === undefined) throw new Error(`there is no ${name}`);
-    const context = { signal: this.halt.signal, log: silentLogger, failures: 0 };
+    const log = { ...silentLogger, info: (message: string): void => {
+        this.logged.push(message);
+      },
+    };
+    const context = { signal: this.halt.signal, log, failures: 0 };
     return (await this.reconciler.reconcile(requestFor(cached), context)).requeueAfterMs;
   }
 
