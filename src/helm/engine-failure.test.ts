@@ -117,6 +117,14 @@ describe('helmFailure', () => {
     expect(error.message).toContain('helm package --dependency-update');
   });
 
+  it("says what to do about a release that is too large for Helm's record of it", () => {
+    const { code, message } = failure(
+      'Error: INSTALLATION FAILED: create: failed to create: Secret "sh.helm.release.v1.a.v1" is invalid: data: Too long: may not be more than 1048576 bytes',
+    );
+    expect(code).toBe('ObjectInvalid');
+    expect(message).toMatch(/too large.*at most 1 MiB.*values or the chart smaller.*1048576/);
+  });
+
   it('bounds a message and keeps its start and its end', () => {
     const { message } = failure(`Error: begin ${'x'.repeat(5_000)} end`);
     expect(message.length).toBeLessThan(1_600);

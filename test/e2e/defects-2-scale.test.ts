@@ -114,7 +114,6 @@ describe('an operator of many clusters with a small manager', () => {
     const few = await priceOfEvents('few');
     await declareMany('many', MANY);
     const many = await priceOfEvents('many');
-    console.log('W25', few, many);
     expect(few.requests).toBeGreaterThanOrEqual(EVENTS);
     // Twenty times the clusters. What may differ is how many changes of one status fall together into one write.
     expect(many.requests).toBeLessThanOrEqual(few.requests + 2 * EVENTS);

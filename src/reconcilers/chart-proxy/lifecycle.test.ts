@@ -57,6 +57,18 @@ describe('deletion', () => {
     expect(world.chartProxy()).toBeUndefined();
   });
 
+  it('lets go at once with the last HelmReleaseProxy, however many passes there just were', async () => {
+    await world.startTwo();
+    await world.installed();
+    await world.server.client.delete(HCP, { namespace: 'fleet', name: 'hcp' });
+    await world.settle();
+    // Each asks for a pass, so that the rate is used up.
+    for (const message of ['a', 'b', 'c', 'd']) await world.report('w1', message, 100);
+    for (const { metadata } of world.proxies()) world.server.remove(HRP, 'fleet', metadata.name);
+    await world.settle(200);
+    expect(world.chartProxy()).toBeUndefined();
+  });
+
   it('of a HelmChartProxy makes nothing anew meanwhile', async () => {
     await world.startTwo();
     await world.installed();

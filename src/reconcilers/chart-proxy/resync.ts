@@ -2,10 +2,10 @@
 import { sleep } from '../../kube/index.ts';
 import type { Runnable } from '../../runtime/index.ts';
 
-/** Slices of a period; every object has its own, by its uid. */
-const SLICES = 60;
-/** Slices shorter than this are not worth waking up for. */
-const MIN_SLICE_MS = 100;
+/** Slices of a period at most; every object has its own, by its uid. */
+const MAX_SLICES = 60;
+/** Slices shorter than this are not worth waking up for: most of what an idle pass costs is to wake up for it. Milliseconds. */
+const MIN_SLICE_MS = 5_000;
 
 export class Resync implements Runnable {
   readonly name = 'chart-proxy-resync';
@@ -19,7 +19,7 @@ export class Resync implements Runnable {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const slices = Math.max(1, Math.min(SLICES, Math.floor(this.#periodMs / MIN_SLICE_MS)));
+    const slices = Math.max(1, Math.min(MAX_SLICES, Math.floor(this.#periodMs / MIN_SLICE_MS)));
     try {
       for (let turn = 0; ; turn = (turn + 1) % slices) {
         await sleep(this.#periodMs / slices, signal);

@@ -180,9 +180,9 @@ export class World {
     return this.proxies().map(({ spec }) => spec.clusterRef.name);
   }
 
-  async report(cluster: string, message: string): Promise<void> {
+  async report(cluster: string, message: string, settleMs = SETTLE_MS): Promise<void> {
     this.#report(cluster, { status: 'False', message }, {});
-    await this.settle();
+    await this.settle(settleMs);
   }
 
   /** The other controller is done with the deletion. */
