@@ -3,6 +3,7 @@ import { fullJitter, linkAbort } from '../kube/index.ts';
 import type { LinkedAbort } from '../kube/index.ts';
 import type { Logger } from '../telemetry/index.ts';
 import { aborted, isAborted, pause } from './abort.ts';
+import { nearBeat } from './beat.ts';
 import { step } from './cluster-state.ts';
 import type { ClusterEvent } from './cluster-state.ts';
 import type { ClusterConnection, ConnectionFactory } from './connection.ts';
@@ -247,7 +248,8 @@ export class Supervisor {
   #probeDelayMs(cluster: EngagedCluster): number {
     const { options, random } = this.#deps;
     if (cluster.degraded) return jittered(options.degradedIntervalMs, 0.3, random);
-    return this.#refusals > 0 ? AFTER_401_MS : jittered(options.probeIntervalMs, 0.1, random);
+    if (this.#refusals > 0) return AFTER_401_MS;
+    return nearBeat(jittered(options.probeIntervalMs, 0.1, random), options.probeIntervalMs);
   }
 
   #alive(current: Engagement): void {

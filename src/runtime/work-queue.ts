@@ -1,4 +1,5 @@
 import { fullJitter } from '../kube/index.ts';
+import { upToBeat } from './beat.ts';
 import { requestKey } from './cluster-name.ts';
 import { PRIORITIES } from './fair-queue.ts';
 import { Lane } from './lane.ts';
@@ -26,7 +27,7 @@ export interface WorkQueueOptions {
 export type Outcome =
   /** Nothing more; its failures are forgotten. */
   | { readonly type: 'done' }
-  /** Its failures are forgotten; it comes back after a while unless something asks earlier. */
+  /** Its failures are forgotten; it comes back after a while, on the beat (beat.ts), unless something asks earlier. */
   | { readonly type: 'later'; readonly afterMs: number }
   /** It failed: back with back-off, one failure more. */
   | { readonly type: 'retry' }
@@ -241,7 +242,7 @@ export class WorkQueue {
     else if (outcome.type !== 'again') entry.failures = 0;
     if (this.#stopped) return;
     if (again !== undefined || outcome.type === 'again') this.#addNow(entry, again ?? entry.priority);
-    else if (outcome.type === 'later') this.#delay(entry, 'resync', outcome.afterMs);
+    else if (outcome.type === 'later') this.#delay(entry, 'resync', upToBeat(outcome.afterMs));
     else if (outcome.type === 'retry') this.#retry(entry);
     this.#dropIfIdle(entry);
   }

@@ -287,7 +287,7 @@ describe('a platform engineer whose clusters come and go', () => {
     await fleet.conditionOf({ chartProxy: 'moved' }, { type: 'HelmReleaseProxySpecsUpToDate', status: 'True' });
     expect(await releaseOf(3, 'moved')).toEqual(['deployed 1']);
     expect(await fleet.manager.metric('capstan_helm_operations_total', { operation: 'install' })).toBe(0);
-    const uid = (await fleet.api.get<KubeObject>(clusterPath(key(3)))).metadata.uid;
+    const uid = (await fleet.api.get(clusterPath(key(3)))).metadata.uid;
     expect((await fleet.releaseProxy('moved', 3)).spec.clusterRef).toMatchObject({ name: 'c3', uid });
     await fleet.removeChartProxy('moved');
     await fleet.removeChartProxy('kept');
@@ -305,7 +305,7 @@ describe('a platform engineer whose clusters come and go', () => {
       await fleet.api.delete(finalized);
     }
     if (name === 'moved') {
-      const { labels } = (await fleet.api.get<KubeObject>(clusterPath(key(3)))).metadata;
+      const { labels } = (await fleet.api.get(clusterPath(key(3)))).metadata;
       await deleteCluster(fleet.api, key(3));
       await createCluster(fleet.api, { ...key(3), labels, kubeconfig: fleet.cluster(3).kubeconfig });
     }

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, Fleet, Manager } from '../support/index.ts';
-import type { Environment, KubeObject, Proxy, TestCluster } from '../support/index.ts';
+import type { Environment, Proxy, TestCluster } from '../support/index.ts';
 import { Hauling } from './hauling.ts';
 import { HELM_VERSIONS } from './helm-versions.ts';
 import { allGone, ended, helmAtWork, helmProcesses } from './processes.ts';
@@ -185,7 +185,7 @@ describe('an operator who runs two managers with leader election', () => {
   ];
 
   async function holder(lease: string): Promise<string> {
-    const found = await fleet.api.find<KubeObject>(`${LEASES}/${lease}`);
+    const found = await fleet.api.find(`${LEASES}/${lease}`);
     return (found?.['spec'] as { holderIdentity?: string } | undefined)?.holderIdentity ?? '';
   }
 

@@ -1,5 +1,5 @@
 import { chartFromFiles, eventually } from '../support/index.ts';
-import type { Chart, KubeObject, TestCluster } from '../support/index.ts';
+import type { Chart, TestCluster } from '../support/index.ts';
 
 /** A release of the chart, as a test addresses it. */
 export interface WaitingRelease {
@@ -44,7 +44,7 @@ data:
 export async function applied(cluster: TestCluster, release: WaitingRelease): Promise<void> {
   await eventually(
     async () => {
-      if (!(await cluster.api.find<KubeObject>(path(release)))) throw new Error('it is not there');
+      if (!(await cluster.api.find(path(release)))) throw new Error('it is not there');
     },
     { timeoutMs: 60_000, what: `the claim of ${release.release} ${release.version}` },
   );

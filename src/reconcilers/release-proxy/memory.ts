@@ -3,7 +3,10 @@
  * forgets it all, and the next pass reads storage anew.
  */
 import type { NotConnectedReason } from '../../runtime/index.ts';
+import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey, ReleaseMark, ReleaseReader, ReleaseStatus, ReleaseSummary } from '../../helm/index.ts';
+import { deepEqual } from '../merge-patch.ts';
+import type { Made } from './proxy-conditions.ts';
 
 /** The newest record as last read; `recordVersion` undefined: there was none. */
 interface Known {
@@ -11,7 +14,17 @@ interface Known {
   readonly recordVersion?: string;
 }
 
+/** What a pass ended with that had nothing to write. */
+export interface Settled {
+  /** As the cache has it: one that changed is another object. */
+  readonly proxy: HelmReleaseProxy;
+  readonly release: ReleaseSummary | undefined;
+  readonly made: Made | undefined;
+  readonly clusterUID: string | undefined;
+}
+
 export class ReleaseMemory {
+  #settled: Settled | undefined;
   #known: Known | undefined;
   #operation: AbortController | undefined;
   #onCluster: ((reason: NotConnectedReason | undefined) => void) | undefined;
@@ -67,6 +80,22 @@ export class ReleaseMemory {
       return (mark === undefined) !== (recordVersion === undefined);
     if (mark.recordUid === recordUid && mark.recordVersion === recordVersion) return false;
     return !isNewer(recordVersion, mark.recordVersion);
+  }
+
+  /** Notes a pass that left the object as it was. */
+  settle(settled: Settled): void {
+    this.#settled = settled;
+  }
+
+  /** Did the last pass find just this, and nothing to write? */
+  isSettled(now: Settled): boolean {
+    const before = this.#settled;
+    return (
+      before?.proxy === now.proxy &&
+      before.release === now.release &&
+      before.clusterUID === now.clusterUID &&
+      deepEqual(before.made, now.made)
+    );
   }
 
   /** When the release was first seen in this state under this record (epoch, milliseconds). */

@@ -12,7 +12,8 @@ import type { Deployment, Strategy } from '../types.ts';
 import { notConnectedCondition, whyNotConnected } from './cluster-access.ts';
 import { ReleaseDeletion } from './deletion.ts';
 import { ObjectChanged, isInterruption } from './interruption.ts';
-import { settleReader } from './parts.ts';
+import type { Settled } from './memory.ts';
+import { settleReader, uidOf } from './parts.ts';
 import type { Parts } from './parts.ts';
 import { withFinalizer } from './preparation.ts';
 import { clusterKeyOf, clusterNameOf, isDeleting, isPaused, namesCluster, passesFilter } from './proxy.ts';
@@ -125,24 +126,30 @@ export class ReleaseProxyReconciler implements Reconciler {
     pass: { run: ReleaseRun; deployment: Deployment; context: ReconcileContext },
   ): Promise<void> {
     const { run, deployment, context } = pass;
-    const { release, action, reason } = deployment;
-    const ready = release === undefined ? noRelease : releaseCondition(release, action === 'wait' ? reason : '');
-    const findings: Findings = {
-      conditions: [clusterAvailable, ready],
-      release: release ?? null,
-      made: release === undefined ? undefined : run.made,
-      clusterUID: run.cluster.uid,
-      operation: null,
-    };
-    const written = await this.#write(run.proxy, findings, context, true);
+    const { release, action } = deployment;
+    const memory = this.#parts.memories.of(uidOf(run.proxy));
+    const found: Settled = { proxy: run.proxy, release, made: run.made, clusterUID: run.cluster.uid };
+    // A fleet at rest has every object looked at once per period: what was right and is the same is not compared anew.
+    if (action === 'none' && memory.isSettled(found)) return;
+    const written = await this.#write(run.proxy, findingsOf(run, deployment), context, true);
     if (written === undefined || release?.status !== 'deployed') return;
     // After the status: a strategy that lets go upon the annotation never looks at the object again.
-    await this.#annotate(strategy, written, context);
+    const after = await this.#annotate(strategy, written, context);
+    if (after === run.proxy && action === 'none') memory.settle(found);
   }
 
-  async #annotate(strategy: Strategy, proxy: HelmReleaseProxy, context: ReconcileContext): Promise<void> {
+  async #annotate(
+    strategy: Strategy,
+    proxy: HelmReleaseProxy,
+    context: ReconcileContext,
+  ): Promise<HelmReleaseProxy | undefined> {
     const after = await this.#parts.writer.update(proxy, withInstalled, { signal: context.signal });
-    if (after === undefined || strategy.handedOff(proxy) || !strategy.handedOff(after)) return;
+    if (after !== undefined && !strategy.handedOff(proxy) && strategy.handedOff(after))
+      this.#handOff(strategy, after, context);
+    return after;
+  }
+
+  #handOff(strategy: Strategy, after: HelmReleaseProxy, context: ReconcileContext): void {
     this.#parts.deps.events.record(after, {
       type: 'Normal',
       reason: 'HandedOff',
@@ -187,6 +194,17 @@ export class ReleaseProxyReconciler implements Reconciler {
     const jitter = 1 + RESYNC_JITTER * (2 * this.#parts.tools.random() - 1);
     return Math.round(this.#parts.deps.options.syncPeriodMs * jitter);
   }
+}
+
+function findingsOf(run: ReleaseRun, { release, action, reason }: Deployment): Findings {
+  const ready = release === undefined ? noRelease : releaseCondition(release, action === 'wait' ? reason : '');
+  return {
+    conditions: [clusterAvailable, ready],
+    release: release ?? null,
+    made: release === undefined ? undefined : run.made,
+    clusterUID: run.cluster.uid,
+    operation: null,
+  };
 }
 
 function withInstalled(proxy: HelmReleaseProxy): HelmReleaseProxy {

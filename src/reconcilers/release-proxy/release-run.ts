@@ -260,8 +260,11 @@ export class ReleaseRun implements ReleaseContext {
     const condition = reason === undefined ? clusterAvailable : notConnectedCondition(this.#proxy, reason);
     if (condition === undefined) return;
     const now = new Date(this.#parts.tools.now());
-    const wanted = (current: HelmReleaseProxy): HelmReleaseProxy => withFindings(current, { conditions: [condition] }, now);
-    await this.#parts.writer.update(this.#proxy, wanted, { signal: this.reconcile.signal, observe: false });
+    const wanted = (current: HelmReleaseProxy): HelmReleaseProxy =>
+      withFindings(current, { conditions: [condition] }, now);
+    const { signal } = this.reconcile;
+    // What comes next is compared with this: from the state before, being back would be no change.
+    this.#proxy = (await this.#parts.writer.update(this.#proxy, wanted, { signal, observe: false })) ?? this.#proxy;
   }
 
   async #lookAfterFailure(key: ReleaseKey): Promise<void> {

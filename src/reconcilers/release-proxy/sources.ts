@@ -8,7 +8,15 @@ import {
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey, ReleaseReader } from '../../helm/index.ts';
 import { namespacedClusterName } from '../../runtime/index.ts';
-import type { Aware, Cluster, ClusterName, ClusterState, Enqueuer, NotConnectedReason, Priority } from '../../runtime/index.ts';
+import type {
+  Aware,
+  Cluster,
+  ClusterName,
+  ClusterState,
+  Enqueuer,
+  NotConnectedReason,
+  Priority,
+} from '../../runtime/index.ts';
 import { READY, getCondition } from '../conditions.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { CapiCluster } from '../shared.ts';

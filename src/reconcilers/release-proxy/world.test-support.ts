@@ -238,7 +238,9 @@ export class World {
   async reconcile(name: string): Promise<number | undefined> {
     const cached = this.proxies.get(NAMESPACE, name);
     if (cached === undefined) throw new Error(`there is no ${name}`);
-    const log = { ...silentLogger, info: (message: string): void => {
+    const log = {
+      ...silentLogger,
+      info: (message: string): void => {
         this.logged.push(message);
       },
     };
