@@ -15,7 +15,7 @@ const CONFIG_MAPS: Resource = { group: '', version: 'v1', plural: 'configmaps', 
 const TARGET: WatchTarget = { resource: CONFIG_MAPS, form: 'full' };
 /** More probes than any test lives to see. */
 const ALWAYS = 10_000;
-const SOON = { timeout: 10_000, interval: 10 };
+const SOON = { timeout: 15_000, interval: 10 };
 
 let server: TestApiServer;
 let fleet: SupervisedFleet;
@@ -60,10 +60,11 @@ beforeEach(async () => {
     telemetry,
     supervision: {
       probeIntervalMs: 50,
-      probeTimeoutMs: 300,
+      // Long enough for a loaded machine to answer: only the silent server is to be too slow.
+      probeTimeoutMs: 2_000,
       probeFailures: 2,
       degradedIntervalMs: 50,
-      connectTimeoutMs: 1_000,
+      connectTimeoutMs: 5_000,
       backoffBaseMs: 50,
       closeGraceMs: 10,
     },
