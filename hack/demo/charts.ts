@@ -80,6 +80,7 @@ spec:
 export function greetingManifest(repoURL: string, salutation: string): string {
   return manifest('greeting', repoURL, {
     reconcileStrategy: 'Continuous',
+    driftDetection: { mode: 'Correct' },
     valuesTemplate: [
       `message: ${salutation} {{ .Cluster.metadata.name }}, whose pods live in {{ index .Cluster.spec.clusterNetwork.pods.cidrBlocks 0 }}`,
       'region: {{ .Cluster.metadata.labels.region | upper }}',

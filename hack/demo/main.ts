@@ -116,7 +116,7 @@ async function tell(stage: Stage, screen: Screen, how: { once: boolean; signal: 
 
 /** Every command that a user would be shown must work. */
 async function tryCommands(stage: Stage, screen: Screen): Promise<void> {
-  screen.scene('6. The commands with which a user would play on');
+  screen.scene('7. The commands with which a user would play on');
   for (const { line, ends } of playOn(stage)) {
     if (!ends) continue;
     screen.command(line);

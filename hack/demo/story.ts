@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Proxy } from '../../test/support/index.ts';
 import { eventually } from '../../test/support/index.ts';
 import { LABEL, NAMESPACE, baselineManifest, greetingManifest } from './charts.ts';
+import { HandEdits } from './hand-edits.ts';
 import { isDeployed } from './release-line.ts';
 import type { Screen } from './screen.ts';
 import type { Member, Stage } from './stage.ts';
@@ -17,12 +18,17 @@ const LIMIT_MS = 120_000;
 /** How long (ms) the InstallOnce release is given to change although it must not, after the manager has seen the change. */
 const LEFT_ALONE_MS = 2_000;
 
+/** What somebody makes of the InstallOnce release's limit by hand. */
+const EDITED_MEMORY = '192Mi';
+
 /** What the demo shows. Every scene looks at the workload clusters themselves before it counts as played. */
 export class Story {
   readonly #stage: Stage;
   readonly #screen: Screen;
   /** The cluster that loses its label. */
   readonly #leaver: Member;
+  /** Memory limits that were edited by hand, by cluster. */
+  readonly #memory = new Map<string, string>();
 
   constructor(stage: Stage, screen: Screen) {
     this.#stage = stage;
@@ -45,7 +51,11 @@ export class Story {
       },
       { title: '4. New values for both: one rolls out, the other is left alone', play: async () => this.#change() },
       {
-        title: `5. Cluster ${this.#leaver.name} loses its label, and the chart goes with it`,
+        title: '5. Somebody changes things on a cluster by hand: noticed, told, and put back, without a new revision',
+        play: async () => this.#drift(),
+      },
+      {
+        title: `6. Cluster ${this.#leaver.name} loses its label, and the chart goes with it`,
         play: async () => this.#unlabel(),
       },
     ];
@@ -84,6 +94,26 @@ export class Story {
     for (const member of members) await this.#greets(member, 'Good evening', '2');
     await this.#seen('baseline', () => undefined);
     await this.#leftAlone(members, before);
+  }
+
+  /** Deletes and edits as a person would; what the InstallOnce release installed belongs to the cluster and stays edited. */
+  async #drift(): Promise<void> {
+    const [member] = this.#stage.members;
+    if (!member) throw new Error('the demo needs a workload cluster');
+    const hand = new HandEdits(this.#stage, member);
+    const before = await records(member.cluster, 'greeting');
+    await hand.editBaseline(EDITED_MEMORY);
+    this.#memory.set(member.name, EDITED_MEMORY);
+    await hand.deleteDeployment();
+    await hand.editPage('Hacked by hand');
+    await hand.putBack('Good evening');
+    for (const message of await hand.told()) this.#screen.fact(`release greeting on ${member.name}`, message, 'good');
+    const after = await records(member.cluster, 'greeting');
+    if (after.join() !== before.join())
+      throw new Error(`Helm's records changed: ${before.join()} became ${after.join()}`);
+    await this.#greets(member, 'Good evening', '2');
+    this.#screen.fact(`cluster ${member.name}`, "Helm's records are untouched: no new revision", 'good');
+    await this.#limits(member, EDITED_MEMORY, ', as edited by hand: an InstallOnce release belongs to its cluster');
   }
 
   async #unlabel(): Promise<void> {
@@ -179,7 +209,7 @@ export class Story {
       if (now.join() !== before[index]?.join()) {
         throw new Error(`baseline on ${member.name} was touched: ${before[index]?.join() ?? ''} became ${now.join()}`);
       }
-      await this.#limits(member, '128Mi', ', and its release was not touched');
+      await this.#limits(member, this.#memory.get(member.name) ?? '128Mi', ', and its release was not touched');
     }
   }
 }

@@ -27,6 +27,10 @@ export const HCP_NAME_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/hel
 export const CLUSTER_NAME_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/cluster-full-name';
 /** Set by clusterctl move on what it is about to delete because it lives elsewhere from now on: nothing is cleaned up. */
 export const DELETE_FOR_MOVE_ANNOTATION = 'clusterctl.cluster.x-k8s.io/delete-for-move';
+/** `disabled`, on a workload object (in the manifest or live): drift detection leaves it out. */
+export const DRIFT_DETECTION_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/drift-detection';
+/** On a HelmReleaseProxy: any new text starts corrections anew that had stopped because they did not hold. */
+export const DRIFT_RETRY_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/drift-retry';
 
 export const CREDENTIALS_DEFAULT_KEY = 'config.json';
 export const CA_SECRET_KEY = 'ca.crt';

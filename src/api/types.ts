@@ -51,6 +51,87 @@ export interface TlsConfigSpec {
   insecureSkipTLSVerify?: boolean;
 }
 
+/** Which objects of a release a rule is for; absent or '' matches all. All but the selectors are RE2 patterns that match the whole text. */
+export interface DriftRuleTarget {
+  group?: string;
+  version?: string;
+  kind?: string;
+  name?: string;
+  namespace?: string;
+  labelSelector?: string;
+  annotationSelector?: string;
+}
+
+/** JSON pointers (RFC 6901; '' is the whole object, a segment `*` every element or key) of the objects that `target` matches. */
+export interface DriftRule {
+  paths: string[];
+  target?: DriftRuleTarget;
+}
+
+export type DriftMode = 'Disabled' | 'Warn' | 'Correct';
+
+/** How a release's objects are kept as the chart has them; docs/drift.md. */
+export interface DriftDetectionSpec {
+  /** Absent: the manager's --drift-detection. */
+  mode?: DriftMode;
+  /** `Apply` (default): the objects alone, without a Helm revision. `Upgrade`: one `helm upgrade`. */
+  correction?: 'Apply' | 'Upgrade';
+  /** Fields that the manifest does not set and somebody added by hand; `Ignore` by default. */
+  extraFields?: 'Ignore' | 'Report' | 'Remove';
+  /** CRDs from the chart's crds/, too. */
+  includeCRDs?: boolean;
+  ignore?: DriftRule[];
+  /** Fields whose texts are quantities (1000m is 1), beside those that are known. */
+  quantities?: DriftRule[];
+}
+
+/** One field of an object that differs. Texts, bounded; values of Secrets are masked. */
+export interface DriftFieldStatus {
+  /** JSON pointer. */
+  path: string;
+  /** `changed`, `removed` or `added`. */
+  change: string;
+  wanted?: string;
+  live?: string;
+  /** Who changed it, where the object's managedFields prove it. */
+  manager?: string;
+  operation?: string;
+  time?: string;
+}
+
+export interface DriftObjectStatus {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name: string;
+  /** `Modified`, `Missing`, `Foreign`, `NotServed` … */
+  state: string;
+  /** What becomes of it: `Reported`, `Pending`, `Corrected`, `Stopped`, `NeedsRecreation`, `Refused`, `Waiting`. */
+  action?: string;
+  message?: string;
+  fields?: DriftFieldStatus[];
+  /** Fields beyond those. */
+  moreFields?: number;
+}
+
+export interface DriftStatus {
+  /** Revision that the objects were compared with. */
+  revision?: number;
+  /** Objects of the release that are watched. */
+  objects?: number;
+  /** How many of them differ now. */
+  drifted?: number;
+  /** RFC 3339. */
+  lastDetectedTime?: string;
+  lastCorrectedTime?: string;
+  /** Objects put back since this revision. */
+  corrections?: number;
+  /** At most ten of those that differ. */
+  details?: DriftObjectStatus[];
+  /** Objects beyond those. */
+  more?: number;
+}
+
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: { key: string; operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'; values?: string[] }[];
@@ -69,6 +150,7 @@ export interface ChartSpec {
   options?: HelmOptionsSpec;
   credentials?: CredentialsSpec;
   tlsConfig?: TlsConfigSpec;
+  driftDetection?: DriftDetectionSpec;
 }
 
 export interface HelmChartProxySpec extends ChartSpec {
@@ -124,6 +206,7 @@ export interface HelmReleaseProxyStatus {
   /** UID of the workload cluster's namespace kube-system. */
   clusterUID?: string;
   operation?: ReleaseOperation;
+  drift?: DriftStatus;
 }
 
 interface Meta {

@@ -1,5 +1,6 @@
 import { Container } from 'inversify';
 import { mkdirSync } from 'node:fs';
+import { basename } from 'node:path';
 import {
   CachedChartStore,
   helmProcessOptions,
@@ -134,8 +135,17 @@ function reconcilerOptions(options: ManagerOptions): ReconcilerOptions {
     waitConcurrency: options.waitConcurrency,
     syncPeriodMs: options.syncPeriodMs,
     allowCrossNamespaceSecrets: options.crossNamespaceSecrets,
+    driftDefault: options.driftDetection,
+    driftConcurrency: options.driftConcurrency,
+    driftRetryDelaysMs: options.driftRetryDelaysMs,
+    helmManagers: helmManagers(options.helm),
     graceMs: options.drainTimeoutMs,
   };
+}
+
+/** Helm's own field manager is the base name of its program; `manager` is CAAPH's. */
+function helmManagers(program: string): string[] {
+  return [...new Set(['helm', 'manager', basename(program)])];
 }
 
 function helmProcesses(options: ManagerOptions, env: Environment, telemetry: Telemetry): HelmProcesses {

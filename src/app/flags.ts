@@ -83,6 +83,27 @@ export const MANAGER_FLAGS: readonly Flag[] = [
     group: MANAGER,
     about: 'Allow kubeconfigs of workload clusters to run programs (exec, auth-provider)',
   },
+  {
+    name: 'drift-detection',
+    kind: 'string',
+    default: 'Disabled',
+    group: MANAGER,
+    about: 'Of releases that say nothing themselves: Disabled, Warn or Correct (docs/drift.md)',
+  },
+  {
+    name: 'drift-concurrency',
+    kind: 'count',
+    default: 10,
+    group: MANAGER,
+    about: 'Releases looked at for drift at a time',
+  },
+  {
+    name: 'drift-retry-delays',
+    kind: 'string',
+    default: '0s,2s,6s,18s,54s,2m42s,5m',
+    group: MANAGER,
+    about: 'Pauses before the first, second … correction of a field that does not hold; after the last it stops',
+  },
   { name: 'http2', kind: 'boolean', default: true, group: MANAGER, about: 'Use HTTP/2 to API servers' },
   {
     name: 'drain-timeout',

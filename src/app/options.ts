@@ -33,6 +33,9 @@ export interface ManagerOptions {
   readonly syncPeriodMs: number;
   readonly crossNamespaceSecrets: boolean;
   readonly allowExecPlugins: boolean;
+  readonly driftDetection: 'Disabled' | 'Warn' | 'Correct';
+  readonly driftConcurrency: number;
+  readonly driftRetryDelaysMs: readonly number[];
   readonly http2: boolean;
   readonly drainTimeoutMs: number;
   readonly leaderElect: boolean;
@@ -76,6 +79,9 @@ export function managerOptions(
     syncPeriodMs: read.duration('sync-period', 1_000),
     crossNamespaceSecrets: read.flag('cross-namespace-secrets'),
     allowExecPlugins: read.flag('allow-exec-plugins'),
+    driftDetection: read.oneOf('drift-detection', ['Disabled', 'Warn', 'Correct']),
+    driftConcurrency: read.count('drift-concurrency', 1),
+    driftRetryDelaysMs: read.durations('drift-retry-delays'),
     http2: read.flag('http2'),
     drainTimeoutMs: read.duration('drain-timeout', 0),
     leaderElect: read.flag('leader-elect'),
@@ -165,6 +171,23 @@ class FlagReader {
     if (ms === undefined) throw usage(`--${name} must be a duration such as 90s, 10m or 1h30m, not "${text}"`);
     if (ms < leastMs) throw usage(`--${name} must be at least ${leastMs}ms, not "${text}"`);
     return ms;
+  }
+
+  oneOf<T extends string>(name: string, words: readonly T[]): T {
+    const text = this.text(name);
+    const word = words.find((known) => known === text);
+    if (word === undefined) throw usage(`--${name} must be one of ${words.join(', ')}, not "${text}"`);
+    return word;
+  }
+
+  /** A list of durations with commas, of one at least. */
+  durations(name: string): number[] {
+    const text = this.text(name);
+    return text.split(',').map((part) => {
+      const ms = parseDuration(part.trim());
+      if (ms === undefined) throw usage(`--${name} must be a list of durations such as 0s,2s,1m30s, not "${text}"`);
+      return ms;
+    });
   }
 
   /** A flag given twice: the last one counts, as with Go's flags. */

@@ -28,6 +28,15 @@ export type KubeErrorCode =
  */
 export type Handling = 'retry' | 'refresh' | 'reauthenticate' | 'never';
 
+/** One entry of `details.causes` of a Status. */
+export interface Complaint {
+  readonly reason?: string;
+  /** As the server names it, e.g. `spec.template.spec.containers[0].image`. */
+  readonly field?: string;
+  /** The end of what it says, where the reason stands after the quoted value. It can still quote values: no text for logs. */
+  readonly text?: string;
+}
+
 export interface KubeErrorDetails {
   /** HTTP status, when a server answered. */
   readonly status?: number;
@@ -35,6 +44,8 @@ export interface KubeErrorDetails {
   readonly reason?: string;
   /** Reasons of `details.causes` of the server's Status, e.g. ResourceVersionTooLarge. */
   readonly causes?: readonly string[];
+  /** The same entries with field and text. */
+  readonly complaints?: readonly Complaint[];
   /** Milliseconds that the server asked to wait (Retry-After, or retryAfterSeconds of the Status). */
   readonly retryAfterMs?: number;
   readonly cause?: unknown;
@@ -47,6 +58,7 @@ export abstract class KubeError extends Error {
   readonly status: number | undefined;
   readonly reason: string | undefined;
   readonly causes: readonly string[];
+  readonly complaints: readonly Complaint[];
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, details: KubeErrorDetails = {}) {
@@ -55,6 +67,7 @@ export abstract class KubeError extends Error {
     this.status = details.status;
     this.reason = details.reason;
     this.causes = details.causes ?? [];
+    this.complaints = details.complaints ?? [];
     this.retryAfterMs = details.retryAfterMs;
   }
 }

@@ -10,7 +10,7 @@ import {
   TooManyRequestsError,
   UnauthorizedError,
 } from './errors.ts';
-import type { KubeError, KubeErrorDetails } from './errors.ts';
+import type { Complaint, KubeError, KubeErrorDetails } from './errors.ts';
 
 /** metav1.Status, as far as it is read. */
 export interface Status {
@@ -21,7 +21,7 @@ export interface Status {
   readonly details?: {
     readonly name?: string;
     readonly retryAfterSeconds?: number;
-    readonly causes?: readonly { readonly reason?: string }[];
+    readonly causes?: readonly { readonly reason?: string; readonly field?: string; readonly message?: string }[];
   };
 }
 
@@ -34,6 +34,10 @@ export interface Asked {
 
 /** Server messages can quote whole objects; a log line and a condition cannot hold them. */
 const MAX_MESSAGE_CHARS = 1024;
+
+/** What a complaint says after the value that it quotes, and a few more of them than anyone reads. */
+const MAX_COMPLAINT_CHARS = 200;
+const MAX_COMPLAINTS = 10;
 
 /** Waits beyond this are not believed: a proxy's clock or a typing error would silence a cluster. */
 const MAX_RETRY_AFTER_MS = 300_000;
@@ -80,6 +84,7 @@ function build(
     status: code,
     reason: status?.reason,
     causes: causesOf(status),
+    complaints: complaintsOf(status),
     retryAfterMs: told.retryAfterMs,
   };
   const text = `${asked.method} ${asked.path}: ${safeMessage(asked, told)} (${status?.reason ?? 'HTTP'} ${code})`;
@@ -90,6 +95,12 @@ function build(
 
 function causesOf(status: Status | undefined): string[] {
   return (status?.details?.causes ?? []).flatMap((cause) => cause.reason ?? []);
+}
+
+function complaintsOf(status: Status | undefined): Complaint[] {
+  return (status?.details?.causes ?? [])
+    .slice(0, MAX_COMPLAINTS)
+    .map(({ reason, field, message }) => ({ reason, field, text: message?.slice(-MAX_COMPLAINT_CHARS) }));
 }
 
 type ErrorClass = new (message: string, details: KubeErrorDetails) => KubeError;

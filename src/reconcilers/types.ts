@@ -2,7 +2,7 @@
  * What the reconcilers need from below, and the contract of a strategy: the part of Capstan that third parties plug
  * into. `createReconcilers` (index.ts) makes all controllers from these.
  */
-import type { HelmReleaseProxy } from '../api/index.ts';
+import type { DriftMode, HelmReleaseProxy } from '../api/index.ts';
 import type { ChartStore, HelmEngine, ReleaseReader, ReleaseSummary, ValuesRenderer } from '../helm/index.ts';
 import type { Cluster, EventRecorder, Fleet, ReconcileContext } from '../runtime/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
@@ -21,6 +21,14 @@ export interface ReconcilerOptions {
   readonly syncPeriodMs: number;
   /** credentials/caSecret in another namespace than the object's own; false refuses them with a condition (CAAPH allowed all: W35). */
   readonly allowCrossNamespaceSecrets: boolean;
+  /** Of releases whose object says nothing about drift. */
+  readonly driftDefault: DriftMode;
+  /** Releases looked at for drift at a time; 10. */
+  readonly driftConcurrency: number;
+  /** Milliseconds before the first, second … correction of the same field within the cooldown; after the last one it stops. */
+  readonly driftRetryDelaysMs: readonly number[];
+  /** Field managers that are Helm: `helm`, `manager` (what CAAPH made) and the base name of the helm binary. */
+  readonly helmManagers: readonly string[];
   /** On stop, running work goes on for so long before its signal aborts, milliseconds; the controller's default when absent. */
   readonly graceMs?: number;
 }
@@ -69,6 +77,8 @@ export interface Strategy {
   /** True: the release is out of this strategy's hands; nothing is watched, read, changed or deleted on the cluster for it, and `reconcile` is not called. Asked first, without the cluster. */
   handedOff(proxy: HelmReleaseProxy): boolean;
   reconcile(context: ReleaseContext): Promise<Deployment>;
+  /** True: objects of the release that differ from its stored manifest are told and put back, as `driftDetection` asks. */
+  readonly detectsDrift?: boolean;
   /** True: deleting the proxy uninstalls the release. */
   readonly uninstallsOnDelete: boolean;
   /** True: a cluster that stops matching loses its HelmReleaseProxy (and so, perhaps, the release). */

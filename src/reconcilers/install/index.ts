@@ -9,6 +9,7 @@ export const continuousStrategy: Strategy = {
   name: 'Continuous',
   handedOff: () => false,
   reconcile: (context) => context.installOrUpgrade(),
+  detectsDrift: true,
   uninstallsOnDelete: true,
   followsSelector: true,
 };
