@@ -1,10 +1,11 @@
 import { correctionFor } from './correct-refused.ts';
-import { at, matching } from './document.ts';
+import { matching } from './document.ts';
 import { FIELD_MANAGER, limits } from './dry-run.ts';
 import { insertAt, placeFor, removalOrder, removeAt, setAt } from './edits.ts';
 import type { Look } from './look.ts';
 import type { Refusal } from './refusal.ts';
 import { refusalOf } from './refusal.ts';
+import { valueAt } from './pointer.ts';
 import { isObject, twinPath } from './twin.ts';
 import { complainedPath } from './typed-path.ts';
 import type { Correction, FieldDrift, JsonObject, JsonValue, LiveObject, Path } from './types.ts';
@@ -74,7 +75,7 @@ function targetFor(
   putRight(target, look, replacing.fields);
   for (const { path, value } of subtrees) setAt(target, path, structuredClone(value));
   restore(target, look, replacing.untouched);
-  return at(target, ['metadata', 'name']) === object.id.name ? target : undefined;
+  return valueAt(target, ['metadata', 'name']) === object.id.name ? target : undefined;
 }
 
 /** The differing fields, each by the manifest's value; what was added goes last, so that the paths of the others hold. */
@@ -83,7 +84,7 @@ function putRight(target: JsonObject, look: Look, fields: readonly FieldDrift[])
   for (const { change, path } of fields) {
     if (change === 'added') continue;
     const wantedPath = change === 'removed' ? path : twinPath(live, object.wanted, path);
-    const value = wantedPath === undefined ? undefined : at(object.wanted, wantedPath);
+    const value = wantedPath === undefined ? undefined : valueAt(object.wanted, wantedPath);
     const place = change === 'changed' ? path : placeFor(object.wanted, target, path);
     if (value === undefined || place === undefined) continue;
     if (change === 'changed') setAt(target, place, structuredClone(value));
@@ -100,7 +101,7 @@ function subtreeOf(look: Look, field: string, level: number): { path: Path; valu
   for (let length = MIN_SUBTREE_DEPTH; length <= named.length; length += 1) {
     const path = named.slice(0, length);
     const twin = twinPath(look.live, look.object.wanted, path);
-    const value = twin === undefined ? undefined : at(look.object.wanted, twin);
+    const value = twin === undefined ? undefined : valueAt(look.object.wanted, twin);
     if (value === undefined) break;
     known.push({ path, value });
   }
@@ -115,7 +116,7 @@ function restore(target: JsonObject, look: Look, untouched: readonly Path[]): vo
     ...untouched.map((path) => twinPath(object.wanted, live, path)).filter((path) => path !== undefined),
   ];
   for (const path of paths) {
-    const value = at(live, path);
+    const value = valueAt(live, path);
     const place = placeFor(live, target, path);
     if (value !== undefined && place !== undefined) setAt(target, place, structuredClone(value));
   }
@@ -125,5 +126,5 @@ function restore(target: JsonObject, look: Look, untouched: readonly Path[]): vo
 
 function isAbsent(target: JsonObject, live: LiveObject, path: Path): boolean {
   const twin = twinPath(target, live, path);
-  return twin === undefined || at(live, twin) === undefined;
+  return twin === undefined || valueAt(live, twin) === undefined;
 }

@@ -1,12 +1,13 @@
 import type { KubeClient, Resource } from '../kube/index.ts';
 import { correctByReplacing } from './correct-replace.ts';
-import { at, documentFor } from './document.ts';
+import { documentFor } from './document.ts';
 import { applyDocument, FIELD_MANAGER, limits } from './dry-run.ts';
 import { isNulled, removePaths } from './extras.ts';
 import type { Look } from './look.ts';
 import { Owners } from './owners.ts';
 import { correctionFor, refused } from './correct-refused.ts';
 import { refusalOf } from './refusal.ts';
+import { valueAt } from './pointer.ts';
 import { overlap, twinPath } from './twin.ts';
 import type { ComparisonPolicy, Correction, FieldDrift, InventoryObject, LiveObject, Path, Verdict } from './types.ts';
 import { differencesOf, lookAt } from './verifier.ts';
@@ -135,7 +136,7 @@ function untouchedPaths(look: Look, fields: readonly FieldDrift[]): Path[] {
 async function takeAway(look: Look, live: LiveObject, added: readonly FieldDrift[]): Promise<Correction> {
   const paths = added.flatMap(({ path }) => {
     const twin = twinPath(look.live, live, path);
-    return twin === undefined || at(live, twin) === undefined ? [] : [twin];
+    return twin === undefined || valueAt(live, twin) === undefined ? [] : [twin];
   });
   if (paths.length === 0) return { outcome: 'corrected', live, created: false };
   try {

@@ -1,5 +1,6 @@
 import { insertAt, placeFor, removalOrder, removeAt, setAt } from './edits.ts';
-import { child, isObject, twinPath } from './twin.ts';
+import { valueAt } from './pointer.ts';
+import { isObject, twinPath } from './twin.ts';
 import type { JsonObject, JsonValue, LiveObject, Path, PathPattern } from './types.ts';
 
 /** What is to be left as it is, whatever the manifest says: by the user's rules, or because it is no drift or is stopped. */
@@ -22,7 +23,7 @@ export function documentFor(wanted: JsonObject, live: LiveObject, untouched: Unt
   const gone: Path[] = [];
   for (const path of paths) {
     const livePath = twinPath(wanted, live, path);
-    const value = livePath === undefined ? undefined : at(live, livePath);
+    const value = livePath === undefined ? undefined : valueAt(live, livePath);
     if (value === undefined || livePath === undefined) gone.push(path);
     else if (isInList(path) || untouched.applied(livePath)) setAt(document, path, structuredClone(value));
     else gone.push(path);
@@ -41,19 +42,14 @@ function keepApplied(
   for (const path of matching(live, rule.pattern)) {
     if (!rule.applied(path)) continue;
     const place = placeFor(live, document, path);
-    const value = at(live, path);
-    if (place === undefined || value === undefined || at(document, place) !== undefined) continue;
+    const value = valueAt(live, path);
+    if (place === undefined || value === undefined || valueAt(document, place) !== undefined) continue;
     insertAt(document, place, structuredClone(value));
   }
 }
 
 function isInList(path: Path): boolean {
   return path.some((segment) => typeof segment === 'number');
-}
-
-/** The value at a path, undefined where there is none. */
-export function at(value: JsonValue | undefined, path: Path): JsonValue | undefined {
-  return path.reduce<JsonValue | undefined>(child, value);
 }
 
 /** The places in a document that a pattern names. */

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject } from '../kube/index.ts';
 import { compare } from './compare.ts';
-import { at, leaves } from './document.ts';
+import { leaves } from './document.ts';
 import { FIELD_MANAGER, limits } from './dry-run.ts';
 import { removalOrder } from './edits.ts';
 import type { Look, Moved } from './look.ts';
 import { MOVED } from './look.ts';
-import { matchesPattern, pointerOf } from './pointer.ts';
+import { matchesPattern, pointerOf, valueAt } from './pointer.ts';
 import type { Refusal } from './refusal.ts';
 import { refusalOf } from './refusal.ts';
 import { isWithin, twinPath } from './twin.ts';
@@ -32,7 +32,7 @@ export async function addedFields(look: Look): Promise<readonly FieldDrift[] | M
   if (kept === MOVED) return MOVED;
   return kept.map((path) => {
     const author = look.owners.authorOf(path);
-    return { change: 'added', path, wanted: undefined, live: at(look.live, path), ...(author !== undefined && { author }) };
+    return { change: 'added', path, wanted: undefined, live: valueAt(look.live, path), ...(author !== undefined && { author }) };
   });
 }
 
@@ -47,7 +47,7 @@ export function isNulled(look: Pick<Look, 'object' | 'live'>, livePath: Path): b
 function nulled(look: Look): Path[] {
   return look.object.nulls.flatMap((path) => {
     const twin = twinPath(look.object.wanted, look.live, path);
-    const value = twin === undefined ? undefined : at(look.live, twin);
+    const value = twin === undefined ? undefined : valueAt(look.live, twin);
     if (twin === undefined || value === undefined || value === null) return [];
     return look.owners.authorOf(twin) === undefined ? [] : [twin];
   });
@@ -77,7 +77,7 @@ function highest(live: JsonObject, of: { path: Path; above: Path; owned: Readonl
   let best = of.path;
   for (let length = of.path.length - 1; length >= of.above.length; length -= 1) {
     const path = of.path.slice(0, length);
-    const value = at(live, path);
+    const value = valueAt(live, path);
     const all = value === undefined ? [] : leaves(value, path);
     if (!all.every((leaf) => isOwned(leaf, of.owned))) break;
     best = path;
@@ -124,7 +124,7 @@ async function tryRemoval(look: Look, paths: readonly Path[]): Promise<readonly 
     const result = await removePaths(look, look.live, { paths, dryRun: true });
     return paths.filter((path) => {
       const twin = twinPath(look.live, result, path);
-      return twin === undefined || !isDeepStrictEqual(at(result, twin), at(look.live, path));
+      return twin === undefined || !isDeepStrictEqual(valueAt(result, twin), valueAt(look.live, path));
     });
   } catch (error) {
     const refusal = refusalOf(error, look.object, look.live);

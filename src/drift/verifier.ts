@@ -3,14 +3,14 @@ import { NotFoundError } from '../kube/index.ts';
 import { isAutoscaled, isReplicas, REPLICAS } from './autoscaler.ts';
 import type { Difference } from './compare.ts';
 import { compare } from './compare.ts';
-import { at, documentFor, leaves } from './document.ts';
+import { documentFor, leaves } from './document.ts';
 import { applyDocument, limits } from './dry-run.ts';
 import { ObjectMovingError } from './errors.ts';
 import { addedFields } from './extras.ts';
 import type { Look, Moved } from './look.ts';
 import { MOVED } from './look.ts';
 import { Owners } from './owners.ts';
-import { matchesPattern, pointerOf } from './pointer.ts';
+import { matchesPattern, pointerOf, valueAt } from './pointer.ts';
 import type { Refusal } from './refusal.ts';
 import { refusalOf } from './refusal.ts';
 import { setApart, takenOut } from './set-apart.ts';
@@ -195,7 +195,7 @@ function inWanted(difference: Difference, from: LiveObject, wanted: InventoryObj
 
 /** People know the manifest's value, not what a server's defaults make of it. */
 function asInManifest(difference: Difference, path: Path, wanted: InventoryObject['wanted']): Difference {
-  const value = at(wanted, path);
+  const value = valueAt(wanted, path);
   if (value === undefined || difference.change === 'added') return difference;
   return { ...difference, path: difference.change === 'removed' ? path : difference.path, wanted: value };
 }

@@ -24,6 +24,8 @@ export interface ConditionSource {
 }
 
 export const READY = 'Ready';
+/** Whether a release's objects are as its manifest has them; no part of Ready, and there only while drift is looked for. */
+export const RELEASE_IN_SYNC = 'ReleaseInSync';
 
 export const ISSUES_REPORTED = 'IssuesReported';
 export const UNKNOWN_REPORTED = 'UnknownReported';

@@ -89,6 +89,9 @@ export function updatedReleaseProxy(
       options: optionsEqual(current.options, wanted.options) ? current.options : wanted.options,
       credentials: deepEqual(current.credentials, wanted.credentials) ? current.credentials : wanted.credentials,
       tlsConfig: tlsEqual(current.tlsConfig, wanted.tlsConfig) ? current.tlsConfig : wanted.tlsConfig,
+      driftDetection: deepEqual(current.driftDetection, wanted.driftDetection)
+        ? current.driftDetection
+        : wanted.driftDetection,
     },
   };
   return deepEqual(next, proxy) ? proxy : next;
@@ -155,14 +158,17 @@ function immutablePart(spec: ChartSpec): ChartSpec {
 }
 
 /** Defaults are written here and nowhere else: the user's own object stays as the user wrote it (caaph W14). */
-function mutablePart(chartProxy: HelmChartProxy): Pick<ChartSpec, 'version' | 'options' | 'credentials' | 'tlsConfig'> {
-  const { version, options, credentials, tlsConfig } = chartProxy.spec;
+function mutablePart(
+  chartProxy: HelmChartProxy,
+): Pick<ChartSpec, 'version' | 'options' | 'credentials' | 'tlsConfig' | 'driftDetection'> {
+  const { version, options, credentials, tlsConfig, driftDetection } = chartProxy.spec;
   const namespace = namespaceOf(chartProxy);
   return {
     version,
     options,
     credentials: filledCredentials(credentials, namespace),
     tlsConfig: filledTls(tlsConfig, namespace),
+    driftDetection,
   };
 }
 

@@ -7,7 +7,7 @@ import { matchesSelector } from '../../kube/index.ts';
 import type { KubeObject } from '../../kube/index.ts';
 import { splitClusterName } from '../../runtime/index.ts';
 import type { Aware, Enqueuer, Priority } from '../../runtime/index.ts';
-import { READY, getCondition } from '../conditions.ts';
+import { READY, RELEASE_IN_SYNC, getCondition } from '../conditions.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { Caches, CapiCluster } from '../shared.ts';
 import type { Builtins } from './builtins.ts';
@@ -194,5 +194,7 @@ function told(proxy: HelmReleaseProxy | undefined): unknown {
   const { uid, generation, deletionTimestamp } = proxy.metadata;
   const ready = getCondition(proxy.status?.conditions, READY);
   const { status, message } = ready ?? {};
-  return { uid, generation, deletionTimestamp, observed: proxy.status?.observedGeneration, status, message };
+  const inSync = getCondition(proxy.status?.conditions, RELEASE_IN_SYNC);
+  const sync = [inSync?.status, inSync?.reason];
+  return { uid, generation, deletionTimestamp, observed: proxy.status?.observedGeneration, status, message, sync };
 }

@@ -9,16 +9,19 @@ import type {
 import {
   NOT_YET_REPORTED,
   READY,
+  RELEASE_IN_SYNC,
   aggregate,
   bounded,
   getCondition,
   nameList,
+  removeConditions,
   setCondition,
   summarize,
 } from '../conditions.ts';
 import type { ConditionInput } from '../conditions.ts';
 import { CLUSTER_KIND } from '../resources.ts';
 import type { PlacementOutcome } from './outcomes.ts';
+import { inSyncCondition } from './sync-status.ts';
 
 export const SPECS_UP_TO_DATE = 'HelmReleaseProxySpecsUpToDate';
 export const PROXIES_READY = 'HelmReleaseProxiesReady';
@@ -52,6 +55,11 @@ export function chartProxyStatus(input: StatusInput, now: Date = new Date()): He
   let conditions = setCondition(chartProxy.status?.conditions, specsUpToDate(input), generation, now);
   conditions = setCondition(conditions, readiness, generation, now);
   conditions = summarize(conditions, [SPECS_UP_TO_DATE, PROXIES_READY], generation, now);
+  const inSync = inSyncCondition(releaseProxies);
+  conditions =
+    inSync === undefined
+      ? removeConditions(conditions, [RELEASE_IN_SYNC])
+      : setCondition(conditions, inSync, generation, now);
   const matching =
     input.selectorProblem === undefined ? references(input, selected) : chartProxy.status?.matchingClusters;
   return { ...chartProxy.status, conditions, matchingClusters: matching };
