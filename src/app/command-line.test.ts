@@ -5,6 +5,8 @@ import type { Environment, ManagerOptions } from './options.ts';
 
 const ENV: Environment = {
   kubeconfig: '',
+  home: '',
+  noColor: false,
   podNamespace: '',
   hostname: 'host',
   isTerminal: false,

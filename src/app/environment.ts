@@ -10,6 +10,9 @@ export function readEnvironment(env: NodeJS.ProcessEnv, isTerminal: boolean): En
   const first = (...names: string[]): string => names.map((name) => env[name]).find((value) => value) ?? '';
   return {
     kubeconfig: first('KUBECONFIG'),
+    home: first('HOME', 'USERPROFILE'),
+    // no-color.org: present and not empty.
+    noColor: first('NO_COLOR') !== '' || first('TERM') === 'dumb',
     podNamespace: first('POD_NAMESPACE') || serviceAccountNamespace(),
     hostname: first('HOSTNAME') || hostname(),
     isTerminal,

@@ -6,6 +6,10 @@ import type { Flag } from './flags.ts';
 /** What the binary reads from its environment; nothing below the entry reads process.env. */
 export interface Environment {
   readonly kubeconfig: string;
+  /** Where ~/.kube/config is looked for; '' when there is no home. */
+  readonly home: string;
+  /** $NO_COLOR is set, or the terminal is dumb. */
+  readonly noColor: boolean;
   /** Namespace of the Pod, for the Lease; '' outside a cluster. */
   readonly podNamespace: string;
   readonly hostname: string;
@@ -135,48 +139,51 @@ function logFormat(text: string, isTerminal: boolean): 'json' | 'text' {
 }
 
 /** A USAGE error; the command's help is what to read next. */
-export function usage(message: string): AppError {
-  return new AppError('USAGE', message, { advice: "run 'capstan manager --help' for the flags" });
+export function usage(message: string, command = 'manager'): AppError {
+  return new AppError('USAGE', message, { advice: `run 'capstan ${command} --help' for the flags` });
 }
 
-class FlagReader {
+/** Flags of one command as the types that they stand for. Everything throws AppError (USAGE) that names the flag. */
+export class FlagReader {
   readonly #values: FlagValues;
+  readonly #command: string;
 
-  constructor(values: FlagValues) {
+  constructor(values: FlagValues, command = 'manager') {
     this.#values = values;
+    this.#command = command;
   }
 
   text(name: string): string {
     const value = this.#last(name);
     if (typeof value === 'string') return value.trim();
     if (typeof value === 'number') return String(value);
-    throw usage(`--${name} needs a value`);
+    throw this.#wrong(`--${name} needs a value`);
   }
 
   flag(name: string): boolean {
     const value = this.#last(name);
     if (typeof value === 'boolean') return value;
-    throw usage(`--${name} must be true or false`);
+    throw this.#wrong(`--${name} must be true or false`);
   }
 
   count(name: string, least: number): number {
     const value = Number(this.text(name) || Number.NaN);
     if (Number.isSafeInteger(value) && value >= least) return value;
-    throw usage(`--${name} must be a whole number of at least ${least}, not "${this.text(name)}"`);
+    throw this.#wrong(`--${name} must be a whole number of at least ${least}, not "${this.text(name)}"`);
   }
 
   duration(name: string, leastMs: number): number {
     const text = this.text(name);
     const ms = parseDuration(text);
-    if (ms === undefined) throw usage(`--${name} must be a duration such as 90s, 10m or 1h30m, not "${text}"`);
-    if (ms < leastMs) throw usage(`--${name} must be at least ${leastMs}ms, not "${text}"`);
+    if (ms === undefined) throw this.#wrong(`--${name} must be a duration such as 90s, 10m or 1h30m, not "${text}"`);
+    if (ms < leastMs) throw this.#wrong(`--${name} must be at least ${leastMs}ms, not "${text}"`);
     return ms;
   }
 
   oneOf<T extends string>(name: string, words: readonly T[]): T {
     const text = this.text(name);
     const word = words.find((known) => known === text);
-    if (word === undefined) throw usage(`--${name} must be one of ${words.join(', ')}, not "${text}"`);
+    if (word === undefined) throw this.#wrong(`--${name} must be one of ${words.join(', ')}, not "${text}"`);
     return word;
   }
 
@@ -185,9 +192,13 @@ class FlagReader {
     const text = this.text(name);
     return text.split(',').map((part) => {
       const ms = parseDuration(part.trim());
-      if (ms === undefined) throw usage(`--${name} must be a list of durations such as 0s,2s,1m30s, not "${text}"`);
+      if (ms === undefined) throw this.#wrong(`--${name} must be a list of durations such as 0s,2s,1m30s, not "${text}"`);
       return ms;
     });
+  }
+
+  #wrong(message: string): AppError {
+    return usage(message, this.#command);
   }
 
   /** A flag given twice: the last one counts, as with Go's flags. */

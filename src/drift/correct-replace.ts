@@ -32,31 +32,37 @@ export interface Replacing {
  */
 export async function correctByReplacing(look: Look, replacing: Replacing): Promise<Correction> {
   let last: Refusal = replacing.refusal;
-  let named: readonly string[] = last.kind === 'invalid' ? last.fields : [];
+  const named = new Set(last.kind === 'invalid' ? last.fields : []);
   for (let level = 0; level < MAX_LEVELS; level += 1) {
-    const target = targetFor(look, replacing, { named, level });
+    const target = targetFor(look, replacing, { named: [...named], level });
     if (target === undefined) break;
     const tried = await replace(look, target, true);
-    if (!('kind' in tried) || tried.kind === 'no-dry-run') {
-      const done = await replace(look, target, false);
-      return 'kind' in done ? correctionFor(done) : { outcome: 'corrected', live: done, created: false };
-    }
-    last = tried;
-    if (tried.kind !== 'invalid') break;
-    named = [...new Set([...named, ...tried.fields])];
+    if (tried.refusal === undefined || tried.refusal.kind === 'no-dry-run') return write(look, target);
+    last = tried.refusal;
+    if (last.kind !== 'invalid') break;
+    for (const field of last.fields) named.add(field);
   }
   return correctionFor(last);
 }
 
-async function replace(look: Look, target: JsonObject, dryRun: boolean): Promise<LiveObject | Refusal> {
+async function write(look: Look, target: JsonObject): Promise<Correction> {
+  const { live, refusal } = await replace(look, target, false);
+  return refusal === undefined ? { outcome: 'corrected', live, created: false } : correctionFor(refusal);
+}
+
+type Replaced =
+  | { readonly live: LiveObject; readonly refusal?: undefined }
+  | { readonly live?: undefined; readonly refusal: Refusal };
+
+async function replace(look: Look, target: JsonObject, dryRun: boolean): Promise<Replaced> {
   if (dryRun) look.call.onDryRun?.();
   try {
     const options = { fieldManager: FIELD_MANAGER, dryRun, ...limits(look.call) };
-    return await look.client.replace<LiveObject>(look.resource, target as LiveObject, options);
+    return { live: await look.client.replace<LiveObject>(look.resource, target as LiveObject, options) };
   } catch (error) {
     const refusal = refusalOf(error, look.object, look.live);
     if (refusal === undefined) throw error;
-    return refusal;
+    return { refusal };
   }
 }
 

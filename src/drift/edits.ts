@@ -62,7 +62,7 @@ function compareSegments(one: string | number, other: string | number): number {
 function parentFor(document: JsonObject, path: Path, kind: 'map' | 'list' = 'map'): JsonObject | JsonValue[] | undefined {
   let here: JsonObject | JsonValue[] = document;
   for (const [index, segment] of path.entries()) {
-    const next = child(here, segment) ?? undefined;
+    const next: JsonValue | undefined = child(here, segment) ?? undefined;
     const made: JsonValue = next ?? (kind === 'list' && index === path.length - 1 ? [] : {});
     if (!isObject(made) && !Array.isArray(made)) return undefined;
     if (next === undefined) {

@@ -7,13 +7,14 @@ import { removalOrder } from './edits.ts';
 import type { Look, Moved } from './look.ts';
 import { MOVED } from './look.ts';
 import { matchesPattern, pointerOf, valueAt } from './pointer.ts';
-import type { Refusal } from './refusal.ts';
 import { refusalOf } from './refusal.ts';
 import { isWithin, twinPath } from './twin.ts';
 import type { FieldDrift, JsonObject, LiveObject, Path } from './types.ts';
 
 /** Dry runs of single removals, when the server refuses all of them at once. */
 const MAX_SINGLE_TRIES = 10;
+
+const REFUSED = 'refused';
 
 /** kubectl's own record of an edit: it says nothing to any controller, and the next `kubectl apply` writes it again. */
 const BOOKKEEPING = 'kubectl.kubernetes.io/last-applied-configuration';
@@ -105,20 +106,21 @@ function withoutInner(paths: readonly Path[]): Path[] {
 
 async function withoutDefaults(look: Look, paths: readonly Path[]): Promise<readonly Path[] | Moved> {
   const together = await tryRemoval(look, paths);
-  if (together === MOVED || Array.isArray(together)) return together;
+  if (together === MOVED) return MOVED;
+  if (together !== REFUSED) return together;
   if (paths.length === 1) return paths;
   const kept: Path[] = [];
   for (const path of paths.slice(0, MAX_SINGLE_TRIES)) {
     const alone = await tryRemoval(look, [path]);
     if (alone === MOVED) return MOVED;
     // What cannot be taken away by itself was put in all the same.
-    if (!Array.isArray(alone) || alone.length > 0) kept.push(path);
+    if (alone === REFUSED || alone.length > 0) kept.push(path);
   }
   return [...kept, ...paths.slice(MAX_SINGLE_TRIES)];
 }
 
 /** The paths that are gone, or have another value, when all of them are taken away. */
-async function tryRemoval(look: Look, paths: readonly Path[]): Promise<readonly Path[] | Moved | Refusal> {
+async function tryRemoval(look: Look, paths: readonly Path[]): Promise<readonly Path[] | Moved | typeof REFUSED> {
   look.call.onDryRun?.();
   try {
     const result = await removePaths(look, look.live, { paths, dryRun: true });
@@ -129,7 +131,7 @@ async function tryRemoval(look: Look, paths: readonly Path[]): Promise<readonly 
   } catch (error) {
     const refusal = refusalOf(error, look.object, look.live);
     if (refusal === undefined) throw error;
-    return refusal.kind === 'conflict' || refusal.kind === 'waiting' ? MOVED : refusal;
+    return refusal.kind === 'conflict' || refusal.kind === 'waiting' ? MOVED : REFUSED;
   }
 }
 

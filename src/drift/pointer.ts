@@ -33,6 +33,7 @@ export function valueAt(value: JsonValue | undefined, path: Path): JsonValue | u
 /** Does a pattern cover a path? It covers what it names and all below; `*` names every element or key, [] everything. */
 export function matchesPattern(path: Path, pattern: PathPattern): boolean {
   return (
-    path.length >= pattern.length && pattern.every((segment, index) => segment === '*' || segment === String(path[index]))
+    path.length >= pattern.length &&
+    pattern.every((segment, index) => segment === '*' || segment === String(path[index]))
   );
 }

@@ -2,6 +2,7 @@
  * The contract of the room `kube`: one API server, seen from a client. Nothing here knows of a second cluster, of a
  * controller or of Helm.
  */
+import type { KubeError } from './errors.ts';
 
 /** Metadata as every Kubernetes object has it (API conventions, "Metadata"). Only what some room reads is named. */
 export interface ObjectMeta {
@@ -85,6 +86,13 @@ export type WatchNotice<T extends KubeObject> =
   | { readonly type: 'initDone'; readonly resourceVersion: string }
   | { readonly type: 'apply'; readonly object: T }
   | { readonly type: 'delete'; readonly object: T };
+
+/** Who is told the notices of a watch that stores nothing. Neither may throw; what is thrown is logged and the watch goes on. */
+export interface Follower {
+  notice(notice: WatchNotice<KubeObject>): void;
+  /** The watch failed, for the `failures`th time in a row, and is tried again: also when its resource is not served or not allowed. */
+  problem?(error: KubeError, failures: number): void;
+}
 
 /** What an informer tells its handlers. `initial` is true for objects told during a list. Handlers must not throw; one that does is logged and the others go on. */
 export interface InformerHandler<T extends KubeObject> {
@@ -202,7 +210,16 @@ export interface WatchSet {
   hold<T extends KubeObject>(owner: object, target: WatchTarget): Informer<T>;
   /** The informer of a target that somebody holds. */
   get<T extends KubeObject>(target: WatchTarget): Informer<T> | undefined;
-  /** Drops everything that `owner` holds. */
+  /**
+   * The bare list-watch of a target, told to this owner alone; nothing is stored, so `get` does not know of it. It is held,
+   * counted and stopped like any other: `set` drops it unless it names its target, `release` drops it. An owner that follows
+   * a target again replaces its follower without a restart, so the new one is told no list. Strings of an object that a
+   * follower keeps should be copies, or they may keep the text alive from which they were parsed.
+   */
+  follow(owner: object, target: WatchTarget, follower: Follower): void;
+  /** Ends what `follow` began, at once: nothing is told afterwards. */
+  unfollow(owner: object, target: WatchTarget): void;
+  /** Drops everything that `owner` holds and follows. */
   release(owner: object): void;
   readonly size: number;
 }

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { FakeConnection } from './fake-connection.test-support.ts';
 import { SharedWatchSet } from './watch-set.ts';
 import { watchKey } from './watch-key.ts';
-import type { WatchTarget } from './types.ts';
+import { NotFoundError } from './errors.ts';
+import type { KubeObject, WatchNotice, WatchTarget } from './types.ts';
 
 let connection: FakeConnection;
 let set: SharedWatchSet;
@@ -114,4 +115,94 @@ it('closes when its signal aborts', async () => {
   controller.abort();
   await owned.close();
   expect(owned.size).toBe(0);
+});
+
+/** What a follower is told, as `type name`. */
+function listener(): { told: string[]; notice: (notice: WatchNotice<KubeObject>) => void } {
+  const told: string[] = [];
+  const notice = (notice: WatchNotice<KubeObject>): void => {
+    told.push('object' in notice ? `${notice.type} ${notice.object.metadata.name}` : notice.type);
+  };
+  return { told, notice };
+}
+
+it('tells a follower list and events, and stores nothing', async () => {
+  connection.items = [{ metadata: { name: 'one', resourceVersion: '5', managedFields: [{ manager: 'helm' }] } }];
+  const managers: unknown[] = [];
+  const follower = listener();
+  set.follow({}, target('pods', { keepManagedFields: true }), {
+    notice: (notice) => {
+      follower.notice(notice);
+      if ('object' in notice) managers.push(notice.object.metadata.managedFields?.[0]?.manager);
+    },
+  });
+  await vi.waitFor(() => expect(connection.streams).toHaveLength(1));
+  connection.stream.send('MODIFIED', { metadata: { name: 'one', resourceVersion: '11' } });
+  connection.stream.send('DELETED', { metadata: { name: 'one', resourceVersion: '12' } });
+  await vi.waitFor(() =>
+    expect(follower.told).toEqual(['init', 'initApply one', 'initDone', 'apply one', 'delete one']),
+  );
+  expect(managers).toEqual(['helm', undefined, undefined]);
+  expect([set.size, set.get(target('pods', { keepManagedFields: true }))]).toEqual([1, undefined]);
+  expect(await metrics()).toEqual({ starts: 1, stops: 0, now: 1 });
+});
+
+it('replaces the follower of an owner without a restart, and gives each owner a watch of its own', async () => {
+  const [one, two] = [{}, {}];
+  const [before, after, other] = [listener(), listener(), listener()];
+  set.follow(one, target('pods'), before);
+  await vi.waitFor(() => expect(connection.streams).toHaveLength(1));
+  set.follow(one, target('pods'), after);
+  set.follow(two, target('pods'), other);
+  await vi.waitFor(() => expect(connection.streams).toHaveLength(2));
+  connection.streams[0]?.send('ADDED', { metadata: { name: 'new', resourceVersion: '11' } });
+  await vi.waitFor(() => expect(after.told).toEqual(['apply new']));
+  expect([before.told, other.told]).toEqual([
+    ['init', 'initDone'],
+    ['init', 'initDone'],
+  ]);
+  expect(await metrics()).toEqual({ starts: 2, stops: 0, now: 2 });
+});
+
+it.each([
+  ['unfollow', (owner: object) => set.unfollow(owner, target('pods'))],
+  ['release', (owner: object) => set.release(owner)],
+  ['set', (owner: object) => set.set(owner, [])],
+])('ends a followed watch by `%s`, and tells nothing that was on its way', async (_, stop) => {
+  const owner = {};
+  const follower = listener();
+  set.follow(owner, target('pods'), follower);
+  await vi.waitFor(() => expect(connection.streams).toHaveLength(1));
+  connection.stream.send('ADDED', { metadata: { name: 'late', resourceVersion: '11' } });
+  stop(owner);
+  await vi.waitFor(() => expect(connection.stream.closed).toBe(true));
+  expect(follower.told).toEqual(['init', 'initDone']);
+  expect([set.size, await metrics()]).toEqual([0, { starts: 1, stops: 1, now: 0 }]);
+});
+
+it('counts what is followed as held when `set` names it', async () => {
+  const owner = {};
+  set.follow(owner, target('pods'), listener());
+  set.set(owner, [target('pods'), target('services')]);
+  await vi.waitFor(() => expect(connection.streams).toHaveLength(2));
+  expect([set.size, await metrics()]).toEqual([2, { starts: 2, stops: 0, now: 2 }]);
+});
+
+it('survives a follower that throws, and tells it what fails', async () => {
+  const problems: unknown[] = [];
+  const follower = listener();
+  connection.listRefusals.push(new NotFoundError('no such resource', { notServed: true }));
+  const quick = new SharedWatchSet(connection, { notServedRetryMs: 1 });
+  quick.follow({}, target('pods'), {
+    notice: (notice) => {
+      follower.notice(notice);
+      throw new Error('a defect');
+    },
+    problem: (error, failures) => problems.push([error.code, failures]),
+  });
+  await vi.waitFor(() => expect(follower.told).toEqual(['init', 'init', 'initDone']));
+  expect(problems).toEqual([['NotFound', 1]]);
+  await quick.close();
+  quick.follow({}, target('pods'), follower);
+  expect(quick.size).toBe(0);
 });

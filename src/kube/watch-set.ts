@@ -4,8 +4,9 @@ import type { Logger, Telemetry } from '../telemetry/index.ts';
 import type { WatchConnection } from './list-watch.ts';
 import type { ListWatchOptions, WatchProblem } from './list-watch-options.ts';
 import { WatchInformer } from './informer.ts';
+import { FollowedWatch } from './watch-follow.ts';
 import { watchKey } from './watch-key.ts';
-import type { Informer, KubeObject, WatchSet, WatchTarget } from './types.ts';
+import type { Follower, Informer, KubeObject, WatchSet, WatchTarget } from './types.ts';
 
 /** What a watch set needs of its connection. */
 export type WatchSetConnection = WatchConnection & { readonly clusterName: string; readonly telemetry: Telemetry };
@@ -22,6 +23,12 @@ interface Watch {
   readonly stop: AbortController;
 }
 
+/** One watch that stores nothing; its owner is its key in the map. */
+interface Followed {
+  readonly watch: FollowedWatch;
+  readonly stop: AbortController;
+}
+
 /** The watches of one connection, shared by key (see WatchSet). Owns the informers it starts: `close` ends them all. */
 export class SharedWatchSet implements WatchSet {
   readonly #connection: WatchSetConnection;
@@ -32,6 +39,7 @@ export class SharedWatchSet implements WatchSet {
   readonly #open: Gauge<'cluster'>;
   readonly #watches = new Map<string, Watch>();
   readonly #held = new Map<object, Set<string>>();
+  readonly #followed = new Map<object, Map<string, Followed>>();
   readonly #running = new Set<Promise<void>>();
   readonly #onAbort = (): void => {
     this.#stopAll();
@@ -61,15 +69,17 @@ export class SharedWatchSet implements WatchSet {
   }
 
   get size(): number {
-    return this.#watches.size;
+    return [...this.#followed.values()].reduce((sum, { size }) => sum + size, this.#watches.size);
   }
 
   set(owner: object, targets: readonly WatchTarget[]): void {
     const before = this.#held.get(owner) ?? new Set<string>();
     const after = new Map(targets.map((target) => [watchKey(target), target]));
     // Start before stop: a target that moves from one key to another is watched all the time.
-    for (const [key, target] of after) this.#take(owner, key, target);
+    const followed = this.#followed.get(owner) ?? new Map<string, Followed>();
+    for (const [key, target] of after) if (!followed.has(key)) this.#take(owner, key, target);
     for (const key of [...before]) if (!after.has(key)) this.#drop(owner, key);
+    for (const key of [...followed.keys()]) if (!after.has(key)) this.#unfollow(owner, key);
   }
 
   hold<T extends KubeObject>(owner: object, target: WatchTarget): Informer<T> {
@@ -79,6 +89,36 @@ export class SharedWatchSet implements WatchSet {
   get<T extends KubeObject>(target: WatchTarget): Informer<T> | undefined {
     const watch = this.#watches.get(watchKey(target));
     return watch === undefined ? undefined : typed<T>(watch.informer);
+  }
+
+  follow(owner: object, target: WatchTarget, follower: Follower): void {
+    if (this.#closed) return;
+    const key = watchKey(target);
+    const known = this.#followed.get(owner)?.get(key);
+    if (known !== undefined) {
+      known.watch.replace(follower);
+      return;
+    }
+    const log = this.#log.with({ watch: describe(target) });
+    const watch = new FollowedWatch(this.#connection, target, follower, {
+      ...this.#options,
+      onProblem: (problem) => {
+        this.#tell(problem, log);
+      },
+      onFollowerError: (error) => {
+        log.error('the follower of a watch threw', { err: error });
+      },
+    });
+    const followed = { watch, stop: new AbortController() };
+    const own = this.#followed.get(owner);
+    if (own === undefined) this.#followed.set(owner, new Map([[key, followed]]));
+    else own.set(key, followed);
+    this.#countStart();
+    this.#run(watch.run(followed.stop.signal), log);
+  }
+
+  unfollow(owner: object, target: WatchTarget): void {
+    this.#unfollow(owner, watchKey(target));
   }
 
   release(owner: object): void {
@@ -127,17 +167,35 @@ export class SharedWatchSet implements WatchSet {
       watch.stop.abort();
       this.#watches.delete(key);
     } else {
-      this.#starts.inc({ cluster: this.#connection.clusterName });
-      this.#open.inc({ cluster: this.#connection.clusterName });
+      this.#countStart();
     }
-    this.#run(watch, log);
+    this.#run(informer.run(watch.stop.signal), log);
     return watch;
   }
 
+  #unfollow(owner: object, key: string): void {
+    const own = this.#followed.get(owner);
+    const followed = own?.get(key);
+    if (own === undefined || followed === undefined) return;
+    own.delete(key);
+    if (own.size === 0) this.#followed.delete(owner);
+    followed.stop.abort();
+    this.#countStop();
+  }
+
+  #countStart(): void {
+    this.#starts.inc({ cluster: this.#connection.clusterName });
+    this.#open.inc({ cluster: this.#connection.clusterName });
+  }
+
+  #countStop(): void {
+    this.#stops.inc({ cluster: this.#connection.clusterName });
+    this.#open.dec({ cluster: this.#connection.clusterName });
+  }
+
   /** The background task: its end and its failure are heard here. */
-  #run(watch: Watch, log: Logger): void {
-    const running = watch.informer
-      .run(watch.stop.signal)
+  #run(run: Promise<void>, log: Logger): void {
+    const running = run
       .catch((error: unknown) => {
         log.error('a watch ended by itself; that is a defect', { err: error });
       })
@@ -151,14 +209,14 @@ export class SharedWatchSet implements WatchSet {
     if (this.#watches.get(key) !== watch) return;
     this.#watches.delete(key);
     watch.stop.abort();
-    this.#stops.inc({ cluster: this.#connection.clusterName });
-    this.#open.dec({ cluster: this.#connection.clusterName });
+    this.#countStop();
   }
 
   #stopAll(): void {
     this.#closed = true;
     this.#options.signal?.removeEventListener('abort', this.#onAbort);
     for (const [key, watch] of [...this.#watches]) this.#stop(key, watch);
+    for (const [owner, own] of [...this.#followed]) for (const key of [...own.keys()]) this.#unfollow(owner, key);
     this.#held.clear();
   }
 

@@ -228,6 +228,14 @@ class FakeWatches implements WatchSet {
     return this.#server.informers.get(watchKey(target)) as Informer<KubeObject> | undefined as Informer<T> | undefined;
   }
 
+  follow(): void {
+    throw new Error('not used');
+  }
+
+  unfollow(): void {
+    throw new Error('not used');
+  }
+
   release(owner: object): void {
     this.#owners.delete(owner);
     for (const key of this.#server.informers.keys()) {

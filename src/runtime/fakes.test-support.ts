@@ -341,6 +341,14 @@ export class FakeWatchSet implements WatchSet {
     return this.informers.get(target.resource.plural) as Informer<KubeObject> as Informer<T> | undefined;
   }
 
+  follow(): void {
+    throw new Error('not expected in this test');
+  }
+
+  unfollow(): void {
+    throw new Error('not expected in this test');
+  }
+
   release(owner: object): void {
     this.owners.delete(owner);
   }

@@ -46,7 +46,7 @@ export class DriftLab {
     this.cluster = cluster;
     this.#connection = Connection.fromKubeconfig(cluster.kubeconfig, { clusterName: cluster.name });
     this.client = new RestClient(this.#connection);
-    this.discovery = new ApiDiscovery(this.#connection);
+    this.discovery = new ApiDiscovery(this.client, { minRefreshMs: 0 });
   }
 
   /** Installs a chart of one manifest as release and namespace `name`. */

@@ -134,6 +134,8 @@ class FakeCluster {
       size: 1,
       set: () => undefined,
       get: () => undefined,
+      follow: () => undefined,
+      unfollow: () => undefined,
       hold: <T extends KubeObject>(_owner: object, target: WatchTarget) => {
         this.held.push(target);
         return informer as Informer<T>;
