@@ -42,9 +42,13 @@ function manifest(plural: string): Crd {
   return crd;
 }
 
+/** The schema at a path; `[]` stands for an array's items. */
 function field(plural: string, path: string): Schema {
   const root = manifest(plural).spec.versions[0]?.schema.openAPIV3Schema ?? {};
-  return path.split('.').reduce((schema, key) => schema.properties?.[key] ?? {}, root);
+  return path.split('.').reduce((schema, key) => {
+    const found = schema.properties?.[key.replace('[]', '')] ?? {};
+    return key.endsWith('[]') ? (found.items ?? {}) : found;
+  }, root);
 }
 
 /** Every path below a schema, with its schema; `[]` stands for an array's items. */
@@ -133,16 +137,31 @@ describe('the types', () => {
     ['CredentialsSpec', 'helmchartproxies', 'spec.credentials'],
     ['SecretReference', 'helmchartproxies', 'spec.credentials.secret'],
     ['TlsConfigSpec', 'helmchartproxies', 'spec.tlsConfig'],
+    ['DriftDetectionSpec', 'helmchartproxies', 'spec.driftDetection'],
+    ['DriftRule', 'helmchartproxies', 'spec.driftDetection.ignore[]'],
+    ['DriftRuleTarget', 'helmchartproxies', 'spec.driftDetection.ignore[].target'],
+    ['DriftStatus', 'helmreleaseproxies', 'status.drift'],
+    ['DriftObjectStatus', 'helmreleaseproxies', 'status.drift.details[]'],
+    ['DriftFieldStatus', 'helmreleaseproxies', 'status.drift.details[].fields[]'],
   ])('%s has the fields of %s %s: others would be lost on the way to the server', (name, plural, path) => {
     expect(declared.get(name)).toEqual(Object.keys(field(plural, path).properties ?? {}).sort());
   });
 });
 
 describe('the two CRDs', () => {
-  it.each(['version', 'reconcileStrategy', 'options', 'credentials', 'tlsConfig'])('agree on spec.%s', (name) => {
-    const [ours, theirs] = KINDS.map(({ plural }) => field(plural, `spec.${name}`));
-    expect(ours?.type).toBeDefined();
-    expect(ours).toEqual(theirs);
+  it.each(['version', 'reconcileStrategy', 'options', 'credentials', 'tlsConfig', 'driftDetection'])(
+    'agree on spec.%s',
+    (name) => {
+      const [ours, theirs] = KINDS.map(({ plural }) => field(plural, `spec.${name}`));
+      expect(ours?.type).toBeDefined();
+      expect(ours).toEqual(theirs);
+    },
+  );
+
+  it('have the same rules in ignore and in quantities', () => {
+    const rules = field('helmchartproxies', 'spec.driftDetection.ignore');
+    expect(rules.items?.properties).toBeDefined();
+    expect(rules.items).toEqual(field('helmchartproxies', 'spec.driftDetection.quantities').items);
   });
 
   it('agree on what a condition and a reference look like', () => {

@@ -51,6 +51,7 @@ describe('capstan manager flags', () => {
       diagnosticsAddress: ':8443',
       insecureDiagnostics: false,
       leaseName: 'controller-leader-election-caaph',
+      driftDetection: 'Disabled',
       logLevel: 'info',
       logFormat: 'json',
       ignoredFlags: [],
@@ -81,6 +82,9 @@ describe('capstan manager flags', () => {
     [['--namespace=007'], { namespace: '007' }],
     [['--namespace=a', '--namespace=b'], { namespace: 'b' }],
     [['--logging-format=text'], { logFormat: 'text' }],
+    [[], { driftConcurrency: 10, driftRetryDelaysMs: [0, 2_000, 6_000, 18_000, 54_000, 162_000, 300_000] }],
+    [['--drift-detection=Warn', '--drift-concurrency=3'], { driftDetection: 'Warn', driftConcurrency: 3 }],
+    [['--drift-retry-delays=0, 1m30s ,5m'], { driftRetryDelaysMs: [0, 90_000, 300_000] }],
   ])('%j', async (flags, expected) => {
     expect(await options(...flags)).toMatchObject(expected);
   });
@@ -102,6 +106,12 @@ describe('capstan manager flags', () => {
       '--leader-elect needs a namespace for its Lease outside a cluster: add --leader-elect-resource-namespace (2)',
     ],
     [['--log-format=xml'], '--log-format must be json, text or auto, not "xml" (2)'],
+    [['--drift-detection=correct'], '--drift-detection must be one of Disabled, Warn, Correct, not "correct" (2)'],
+    [['--drift-concurrency=0'], '--drift-concurrency must be a whole number of at least 1, not "0" (2)'],
+    ...['', '2', '0s,,2s', '0s;2s', '0s,-2s'].map((text): [string[], string] => [
+      [`--drift-retry-delays=${text}`],
+      `--drift-retry-delays must be a list of durations such as 0s,2s,1m30s, not "${text}" (2)`,
+    ]),
     [['extra'], 'unexpected argument "extra" (2)'],
     [
       ['--leader-elect', '--leader-elect-resource-namespace=x', '--leader-elect-lease-duration=5s'],
@@ -112,7 +122,7 @@ describe('capstan manager flags', () => {
   });
 
   it('tells a wrong command', async () => {
-    expect(await refusal('manger')).toBe('there is no command "manger"; there are manager and version (2)');
+    expect(await refusal('manger')).toBe('there is no command "manger"; there are manager, drift and version (2)');
     expect(await refusal('--leader-elect')).toContain('the command comes first');
   });
 

@@ -187,13 +187,13 @@ export class FlagReader {
     return word;
   }
 
-  /** A list of durations with commas, of one at least. */
+  /** A list of durations with commas, of one at least, none below 0. */
   durations(name: string): number[] {
     const text = this.text(name);
     return text.split(',').map((part) => {
       const ms = parseDuration(part.trim());
-      if (ms === undefined) throw this.#wrong(`--${name} must be a list of durations such as 0s,2s,1m30s, not "${text}"`);
-      return ms;
+      if (ms !== undefined && ms >= 0) return ms;
+      throw this.#wrong(`--${name} must be a list of durations such as 0s,2s,1m30s, not "${text}"`);
     });
   }
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isAside, isGranularList, isSetPath, isText, metricKey, sameBytes } from './kinds.ts';
+import { isAside, isGranularList, isSetPath, isText, isTextMap, metricKey, sameBytes } from './kinds.ts';
 import { matchesPattern } from './pointer.ts';
 import { isQuantityPath, sameQuantity } from './quantity.ts';
 import { isObject, twinIndex } from './twin.ts';
@@ -165,6 +165,7 @@ class Comparison {
   #countsAsAbsent(value: JsonValue, path: Path): boolean {
     if (value === null) return true;
     if (isText(this.#options.id, path)) return false;
+    if (isObject(value) && isTextMap(this.#options.id, path)) return Object.keys(value).length === 0;
     return isEmpty(value) || value === false || value === 0;
   }
 

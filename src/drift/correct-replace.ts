@@ -126,7 +126,9 @@ function restore(target: JsonObject, look: Look, untouched: readonly Path[]): vo
     const place = placeFor(live, target, path);
     if (value !== undefined && place !== undefined) setAt(target, place, structuredClone(value));
   }
-  const absent = look.ignore.flatMap((pattern) => matching(target, pattern)).filter((path) => isAbsent(target, live, path));
+  const absent = look.ignore
+    .flatMap((pattern) => matching(target, pattern))
+    .filter((path) => isAbsent(target, live, path));
   for (const path of removalOrder(absent)) removeAt(target, path);
 }
 

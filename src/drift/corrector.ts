@@ -47,9 +47,14 @@ export async function correctObject(
   const { policy, skip = [] } = options;
   if (verdict.state === 'Missing') return create({ client, object, resource, call });
   const look = lookAt(verdict.live, { client, object, resource, policy, call });
-  const fields = correctableFields(object, verdict, policy).filter((field) => !isSkipped(field, skip));
+  const correctable = correctableFields(object, verdict, policy);
+  const fields = correctable.filter((field) => !isSkipped(field, skip));
   if (fields.length === 0) return { outcome: 'refused', message: 'nothing here is to be corrected' };
-  return correctFields(look, fields);
+  return correctFields(
+    look,
+    fields,
+    correctable.filter((field) => isSkipped(field, skip)),
+  );
 }
 
 /**
@@ -100,10 +105,14 @@ async function createPlainly(making: Making): Promise<Correction> {
   }
 }
 
-async function correctFields(look: Look, fields: readonly FieldDrift[]): Promise<Correction> {
+async function correctFields(
+  look: Look,
+  fields: readonly FieldDrift[],
+  skipped: readonly FieldDrift[],
+): Promise<Correction> {
   const added = fields.filter(({ change, path }) => change === 'added' && !look.owners.isApplied(path));
   if (added.length === fields.length) return takeAway(look, look.live, added);
-  const untouched = untouchedPaths(look, fields);
+  const untouched = untouchedPaths(look, fields, skipped);
   const document = documentFor(look.object.wanted, look.live, {
     patterns: look.ignore,
     paths: untouched,
@@ -122,12 +131,12 @@ async function correctFields(look: Look, fields: readonly FieldDrift[]): Promise
 }
 
 /** What differs by structure and is no drift, or is skipped: paths into the wanted object. */
-function untouchedPaths(look: Look, fields: readonly FieldDrift[]): Path[] {
+function untouchedPaths(look: Look, fields: readonly FieldDrift[], skipped: readonly FieldDrift[]): Path[] {
   const { object, live } = look;
   const frame = (field: Pick<FieldDrift, 'change' | 'path'>): Path =>
     field.change === 'removed' ? field.path : (twinPath(live, object.wanted, field.path) ?? field.path);
   const corrected = fields.map(frame);
-  return differencesOf(look)
+  return [...differencesOf(look), ...skipped]
     .map(frame)
     .filter((path) => !corrected.some((other) => overlap(path, other)));
 }

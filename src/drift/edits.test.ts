@@ -13,7 +13,9 @@ describe('edits of a document', () => {
 
   it('sets a value and makes the maps that lead to it', () => {
     expect(edited({}, (copy) => setAt(copy, ['a', 'b', 'c'], 1))).toEqual({ a: { b: { c: 1 } } });
-    expect(edited(document, (copy) => setAt(copy, ['list', 1, 'name'], 'z'))).toMatchObject({ list: [{}, { name: 'z' }] });
+    expect(edited(document, (copy) => setAt(copy, ['list', 1, 'name'], 'z'))).toMatchObject({
+      list: [{}, { name: 'z' }],
+    });
   });
 
   it('does not set a value through something that is no map', () => {

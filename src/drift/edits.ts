@@ -59,7 +59,11 @@ function compareSegments(one: string | number, other: string | number): number {
   return String(one) < String(other) ? -1 : 1;
 }
 
-function parentFor(document: JsonObject, path: Path, kind: 'map' | 'list' = 'map'): JsonObject | JsonValue[] | undefined {
+function parentFor(
+  document: JsonObject,
+  path: Path,
+  kind: 'map' | 'list' = 'map',
+): JsonObject | JsonValue[] | undefined {
   let here: JsonObject | JsonValue[] = document;
   for (const [index, segment] of path.entries()) {
     const next: JsonValue | undefined = child(here, segment) ?? undefined;

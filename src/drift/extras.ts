@@ -27,13 +27,21 @@ const BOOKKEEPING = 'kubectl.kubernetes.io/last-applied-configuration';
 export async function addedFields(look: Look): Promise<readonly FieldDrift[] | Moved> {
   const { extraFields } = look.policy;
   const found = [...nulled(look), ...(extraFields === 'Ignore' ? [] : addedByHand(look))];
-  const candidates = withoutInner(found).filter((path) => !look.ignore.some((pattern) => matchesPattern(path, pattern)));
+  const candidates = withoutInner(found).filter(
+    (path) => !look.ignore.some((pattern) => matchesPattern(path, pattern)),
+  );
   if (candidates.length === 0) return [];
   const kept = await withoutDefaults(look, candidates);
   if (kept === MOVED) return MOVED;
   return kept.map((path) => {
     const author = look.owners.authorOf(path);
-    return { change: 'added', path, wanted: undefined, live: valueAt(look.live, path), ...(author !== undefined && { author }) };
+    return {
+      change: 'added',
+      path,
+      wanted: undefined,
+      live: valueAt(look.live, path),
+      ...(author !== undefined && { author }),
+    };
   });
 }
 
@@ -131,7 +139,9 @@ async function tryRemoval(look: Look, paths: readonly Path[]): Promise<readonly 
   } catch (error) {
     const refusal = refusalOf(error, look.object, look.live);
     if (refusal === undefined) throw error;
-    return refusal.kind === 'conflict' || refusal.kind === 'waiting' ? MOVED : REFUSED;
+    if (refusal.kind === 'conflict' || refusal.kind === 'waiting') return MOVED;
+    // Who may not write at all, may not write one by one.
+    return refusal.kind === 'invalid' || refusal.kind === 'immutable' ? REFUSED : paths;
   }
 }
 

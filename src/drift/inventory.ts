@@ -89,12 +89,23 @@ function documentsOf(documents: readonly JsonObject[], problems: string[]): Json
     if (typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items)) {
       return documentsOf(items.filter(isRecord), problems);
     }
-    if (typeof kind === 'string' && textAt(recordAt(document, 'metadata'), 'name') !== undefined) return [document];
+    const name = textAt(recordAt(document, 'metadata'), 'name');
+    if (typeof kind === 'string' && name !== undefined && hasUnsafeInteger(document)) {
+      problems.push(`${kind} ${name} has an integer beyond 2^53 and is left out: it could not be put back exactly`);
+      return [];
+    }
+    if (typeof kind === 'string' && name !== undefined) return [document];
     problems.push(
       `document ${index + 1} of the manifest has no ${typeof kind === 'string' ? 'metadata.name' : 'kind'}`,
     );
     return [];
   });
+}
+
+function hasUnsafeInteger(value: JsonValue): boolean {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value);
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).some(hasUnsafeInteger);
 }
 
 function kindOf(document: JsonObject): { group: string; version: string; kind: string } {

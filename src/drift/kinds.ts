@@ -55,6 +55,11 @@ export function isText(id: ObjectId, path: Path): boolean {
   return typeof parent === 'string' && TEXT_MAPS.has(parent);
 }
 
+/** Is there a map of such texts at this path? */
+export function isTextMap(id: ObjectId, path: Path): boolean {
+  return isText(id, [...path, '']);
+}
+
 /** The same bytes of a Secret in base64, however it is broken into lines. */
 export function sameBytes(id: ObjectId, path: Path, [a, b]: readonly [JsonValue, JsonValue]): boolean {
   const isBytes = isDataKind(id) && path.length === 2 && path[0] === (id.kind === 'Secret' ? 'data' : 'binaryData');

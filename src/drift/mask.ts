@@ -5,6 +5,9 @@ import type { InventoryObject, JsonValue, LiveObject } from './types.ts';
 /** What a condition's or status' message can hold for one object. */
 const MAX_MESSAGE_CHARS = 512;
 
+/** What stands after the value in a complaint is rarely longer. */
+const REASON_CHARS = 100;
+
 /** Shorter values are masked only where they are quoted: masking each `a` would leave no message. */
 const MIN_BARE_CHARS = 4;
 
@@ -14,14 +17,25 @@ const MIN_BARE_CHARS = 4;
  */
 export function maskMessage(error: KubeError, object: InventoryObject, live?: LiveObject): string {
   const message = withoutRequest(error.message);
-  const safe = isSecret(object) ? safeForSecret(error, message, maskSecret(message, object, live)) : message;
+  const safe = isSecret(object)
+    ? safeForSecret(error, message, maskSecret(message, object, live))
+    : told(error, message);
   return safe.length <= MAX_MESSAGE_CHARS ? safe : shorten(safe);
 }
 
 /** The reason stands at the end, after the quoted value. */
 function shorten(text: string): string {
-  const half = Math.floor(MAX_MESSAGE_CHARS / 2) - 1;
-  return `${text.slice(0, half)} … ${text.slice(text.length - half)}`.slice(0, MAX_MESSAGE_CHARS);
+  const half = Math.floor((MAX_MESSAGE_CHARS - 3) / 2);
+  return `${text.slice(0, half)} … ${text.slice(text.length - half)}`;
+}
+
+/** Of a message that was cut within a long value, what the server says thereafter. */
+function told(error: KubeError, message: string): string {
+  if (!message.includes('…') || error.complaints.length === 0) return message;
+  const reasons = error.complaints.map(
+    ({ field, text }) => `${field ?? 'object'}: …${(text ?? '').slice(-REASON_CHARS)}`,
+  );
+  return `${reasons.join('; ')} (${error.reason ?? 'HTTP'} ${String(error.status ?? '')})`;
 }
 
 /** KubeErrors begin with method and path, which say nothing that the report does not. */
@@ -41,7 +55,9 @@ function safeForSecret(error: KubeError, message: string, masked: string): strin
 }
 
 function maskSecret(message: string, object: InventoryObject, live: LiveObject | undefined): string {
-  const quoted = message.replace(/"(?:[^"\\]|\\.)*(?:"|$)/g, (text) => (text === JSON.stringify(object.id.name) ? text : '"***"'));
+  const quoted = message.replace(/"(?:[^"\\]|\\.)*(?:"|$)/g, (text) =>
+    text === JSON.stringify(object.id.name) ? text : '"***"',
+  );
   const values = [...secretTexts(object.wanted), ...secretTexts(live)].filter((text) => text.length >= MIN_BARE_CHARS);
   // The longest first: a value can be part of another.
   values.sort((one, other) => other.length - one.length);

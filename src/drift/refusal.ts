@@ -20,8 +20,12 @@ export type Refusal =
   /** Quota, admission, permission. */
   | { readonly kind: 'denied'; readonly message: string };
 
-/** Texts of API machinery before its own writing of a status: 500 with no reason. Seen on 1.35; older ones word them alike. */
-const TYPED = /failed to create typed patch object|failed to convert new object|unable to convert unstructured/;
+/**
+ * Texts of API machinery before its own writing of a status: 500 with no reason, seen on 1.35. The last one is of a server
+ * that does not take a resourceVersion as the condition that an object be not there (dry-run.ts).
+ */
+const TYPED =
+  /failed to create typed patch object|failed to convert new object|unable to convert unstructured|resourceVersion should not be set/;
 
 /** The same for a webhook that does not answer, or is not reachable (500 InternalError). */
 const WEBHOOK = /failed calling webhook|failed to call webhook/;

@@ -18,7 +18,9 @@ describe('an object that needs no comparison', () => {
   const ours = inventoryObject(RELEASE);
 
   it('is going', () => {
-    expect(setApart(ours, live({ deletionTimestamp: '2026-01-01T00:00:00Z' }), [])).toMatchObject({ state: 'Terminating' });
+    expect(setApart(ours, live({ deletionTimestamp: '2026-01-01T00:00:00Z' }), [])).toMatchObject({
+      state: 'Terminating',
+    });
   });
 
   it('is taken out by its annotation, live or in the manifest, or by a rule for the whole object', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isWithin, overlap, twinPath } from './twin.ts';
+import { isPositional, isWithin, overlap, twinLeaves, twinPath } from './twin.ts';
 import type { JsonObject } from './types.ts';
 
 const one: JsonObject = {
@@ -13,7 +13,10 @@ const one: JsonObject = {
 };
 const other: JsonObject = {
   spec: {
-    ports: [{ port: 81, protocol: 'TCP', name: 'renamed' }, { port: 80, protocol: 'TCP' }],
+    ports: [
+      { port: 81, protocol: 'TCP', name: 'renamed' },
+      { port: 80, protocol: 'TCP' },
+    ],
     env: [{ name: 'C' }, { name: 'B' }, { name: 'A' }],
     twice: [{ name: 'B' }, { name: 'A' }],
     args: ['y', 'z'],
@@ -48,5 +51,23 @@ describe('paths', () => {
     expect(overlap(['a', 'c'], ['a', 'b'])).toBe(false);
     expect(isWithin(['a', 'b'], ['a'])).toBe(true);
     expect(isWithin(['a'], ['a', 'b'])).toBe(false);
+  });
+});
+
+describe('a list that goes by position', () => {
+  it('has one name twice, or no names', () => {
+    expect(isPositional(one, other, ['spec', 'twice', 0, 'value'])).toBe(true);
+    expect(isPositional(one, other, ['spec', 'args', 0])).toBe(true);
+    expect(isPositional(one, other, ['spec', 'env', 0, 'value'])).toBe(false);
+    expect(isPositional(one, other, ['spec', 'map', 'a'])).toBe(false);
+  });
+});
+
+describe('all leaves of a document', () => {
+  it('are where each of them is, without those that the other document lacks', () => {
+    const pairs = twinLeaves(one, other, { from: [], to: [] });
+    expect(pairs).toContainEqual({ from: ['spec', 'env', 0, 'name'], to: ['spec', 'env', 2, 'name'] });
+    expect(pairs).not.toContainEqual(expect.objectContaining({ from: ['spec', 'map', 'a'] }));
+    for (const { from, to } of pairs) expect(twinPath(one, other, from)).toEqual(to);
   });
 });

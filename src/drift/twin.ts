@@ -58,11 +58,61 @@ function twinSegment(
 export function twinIndex(from: readonly JsonValue[], to: readonly JsonValue[], index: number): number | undefined {
   const element = from[index];
   if (!isObject(element)) return scalarIndex(to, element, index);
-  const key = KEYS.find((fields) => identifies(fields, from) && identifies(fields, to));
+  const key = keyFor(from, to);
   if (key === undefined) return index < to.length ? index : undefined;
   const id = identity(element, key);
   const at = to.findIndex((other) => isObject(other) && identity(other, key) === id);
   return at === -1 ? undefined : at;
+}
+
+/** For all leaves of `from` at once: where they are in `to`, those only that are there. As `twinPath`, but each list is matched once. */
+export function twinLeaves(from: JsonValue, to: JsonValue | undefined, place: { from: Path; to: Path }): TwinLeaf[] {
+  if (to === undefined) return [];
+  const inner = childrenOf(from);
+  if (inner.length === 0) return [{ ...place }];
+  const indexOf = Array.isArray(from) && Array.isArray(to) ? indexer(from, to) : undefined;
+  return inner.flatMap(([segment, value]) => {
+    const step = typeof segment === 'number' ? indexOf?.(segment) : segment;
+    if (step === undefined) return [];
+    return twinLeaves(value, child(to, step), { from: [...place.from, segment], to: [...place.to, step] });
+  });
+}
+
+export interface TwinLeaf {
+  readonly from: Path;
+  readonly to: Path;
+}
+
+function childrenOf(value: JsonValue): [string | number, JsonValue][] {
+  if (Array.isArray(value)) return [...value.entries()];
+  return isObject(value) ? Object.entries(value) : [];
+}
+
+function indexer(from: readonly JsonValue[], to: readonly JsonValue[]): (index: number) => number | undefined {
+  const key = keyFor(from, to);
+  if (key === undefined) return (index) => twinIndex(from, to, index);
+  const places = new Map(to.map((element, index) => [identity(element, key), index]));
+  return (index) => places.get(identity(from[index] ?? null, key));
+}
+
+function keyFor(from: readonly JsonValue[], to: readonly JsonValue[]): readonly string[] | undefined {
+  return KEYS.find((fields) => identifies(fields, from) && identifies(fields, to));
+}
+
+/** Whether a path leads through a list of maps whose elements have no keys of their own: what is where is a matter of position. */
+export function isPositional(one: JsonValue, other: JsonValue, path: Path): boolean {
+  return path.some((segment, index) => {
+    if (typeof segment === 'string') return false;
+    const above = path.slice(0, index);
+    const place = twinPath(one, other, above);
+    const list = valueIn(one, above);
+    const twin = place === undefined ? undefined : valueIn(other, place);
+    return !Array.isArray(list) || !Array.isArray(twin) || keyFor(list, twin) === undefined;
+  });
+}
+
+function valueIn(value: JsonValue, path: Path): JsonValue | undefined {
+  return path.reduce<JsonValue | undefined>(child, value);
 }
 
 function scalarIndex(to: readonly JsonValue[], value: JsonValue | undefined, index: number): number | undefined {
@@ -80,7 +130,10 @@ function identifies(fields: readonly string[], list: readonly JsonValue[]): bool
 
 function identity(element: JsonValue, fields: readonly string[]): string {
   if (!isObject(element)) return '';
-  return JSON.stringify(fields.map((field) => element[field] ?? KEY_DEFAULTS[field]));
+  const values = fields.map((field) => element[field] ?? KEY_DEFAULTS[field]);
+  const [first] = values;
+  // Nearly always a name; lists of hundreds of variables are compared element by element.
+  return values.length === 1 && typeof first === 'string' ? first : JSON.stringify(values);
 }
 
 export function child(value: JsonValue | undefined, segment: string | number): JsonValue | undefined {

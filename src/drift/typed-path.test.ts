@@ -3,7 +3,8 @@ import { complainedPath, undeclaredFields } from './typed-path.ts';
 import type { JsonObject } from './types.ts';
 
 /** Messages as kube-apiserver 1.35 gave them. */
-const HEADER = 'PATCH /apis/x: failed to create typed patch object (default/d; rbac.authorization.k8s.io/v1, Kind=Role): ';
+const HEADER =
+  'PATCH /apis/x: failed to create typed patch object (default/d; rbac.authorization.k8s.io/v1, Kind=Role): ';
 
 const document: JsonObject = {
   metadata: { foo: 'x' },
@@ -46,14 +47,23 @@ describe('fields that a server does not know', () => {
 
   it('none where the document has no such field, or something else is wrong', () => {
     expect(undeclaredFields(`${HEADER}.spec.other: field not declared in schema`, document)).toEqual([]);
-    expect(undeclaredFields(`${HEADER}.spec.containers[name="x"].bar: field not declared in schema`, document)).toEqual([]);
+    expect(undeclaredFields(`${HEADER}.spec.containers[name="x"].bar: field not declared in schema`, document)).toEqual(
+      [],
+    );
     expect(undeclaredFields(`${HEADER}.spec.list: duplicate entries for key [name="A"]`, document)).toEqual([]);
   });
 });
 
 describe('a field that validation names', () => {
   it('is followed as far as the object has it', () => {
-    expect(complainedPath('spec.containers[0].ports[0].what', document)).toEqual(['spec', 'containers', 0, 'ports', 0, 'what']);
+    expect(complainedPath('spec.containers[0].ports[0].what', document)).toEqual([
+      'spec',
+      'containers',
+      0,
+      'ports',
+      0,
+      'what',
+    ]);
     expect(complainedPath('spec.containers[0].resources.requests', document)).toEqual(['spec', 'containers', 0]);
     expect(complainedPath('spec[a.b].c', document)).toEqual(['spec', 'a.b', 'c']);
   });

@@ -3,7 +3,7 @@ import { NotFoundError } from '../kube/index.ts';
 import { isAutoscaled, isReplicas, REPLICAS } from './autoscaler.ts';
 import type { Difference } from './compare.ts';
 import { compare } from './compare.ts';
-import { documentFor, leaves } from './document.ts';
+import { documentFor } from './document.ts';
 import { applyDocument, limits } from './dry-run.ts';
 import { ObjectMovingError } from './errors.ts';
 import { addedFields } from './extras.ts';
@@ -14,7 +14,7 @@ import { matchesPattern, pointerOf, valueAt } from './pointer.ts';
 import type { Refusal } from './refusal.ts';
 import { refusalOf } from './refusal.ts';
 import { setApart, takenOut } from './set-apart.ts';
-import { overlap, twinPath } from './twin.ts';
+import { isPositional, overlap, twinLeaves, twinPath } from './twin.ts';
 import type {
   ComparisonPolicy,
   FieldDrift,
@@ -103,7 +103,10 @@ async function judge(look: Look): Promise<Verification | Moved> {
   if (tried === MOVED) return MOVED;
   const added = await addedFields(look);
   if (added === MOVED) return MOVED;
-  const fields = [...tried.fields, ...added.filter(({ path }) => !tried.fields.some((field) => overlap(field.path, path)))];
+  const fields = [
+    ...tried.fields,
+    ...added.filter(({ path }) => !tried.fields.some((field) => overlap(field.path, path))),
+  ];
   const { live } = look;
   const watch = look.owners.watch(settledPaths(look));
   if (fields.length === 0) return { verdict: { state: 'InSync', live, watch }, notes: tried.notes };
@@ -112,11 +115,9 @@ async function judge(look: Look): Promise<Verification | Moved> {
 
 /** What the manifest sets and no rule ignores, as paths into the live object. */
 function settledPaths(look: Look): Path[] {
-  const paths = leaves(look.object.wanted).filter((path) => !look.ignore.some((pattern) => matchesPattern(path, pattern)));
-  return paths.flatMap((path) => {
-    const twin = twinPath(look.object.wanted, look.live, path);
-    return twin === undefined ? [] : [twin];
-  });
+  return twinLeaves(look.object.wanted, look.live, { from: [], to: [] })
+    .filter(({ from }) => !look.ignore.some((pattern) => matchesPattern(from, pattern)))
+    .map(({ to }) => to);
 }
 
 /** Differences of the wanted and the live object. */
@@ -157,7 +158,13 @@ async function tryOut(look: Look, structural: Structural): Promise<Tried | Moved
   });
   const { resource, live, call } = look;
   try {
-    const { result, unknown } = await applyDocument(look.client, { resource, document, onto: live, dryRun: true, ...call });
+    const { result, unknown } = await applyDocument(look.client, {
+      resource,
+      document,
+      onto: live,
+      dryRun: true,
+      ...call,
+    });
     const notes = unknown.map((path) => `the server knows no field ${pointerOf(path)} of the manifest`);
     return { fields: fieldsOfDryRun(look, structural, result), applicable: true, notes };
   } catch (error) {
@@ -212,7 +219,9 @@ function withAuthor(look: Look, difference: Difference): FieldDrift {
  * are booked on the writer, so a value that is `helm`'s own, and nobody's since, is what came of Helm's own write (scenario 11).
  */
 function isHelmsOwnWrite(look: Look, difference: Difference): boolean {
-  return difference.change === 'changed' && look.owners.isHelmsAlone(difference.path);
+  if (difference.change !== 'changed' || !look.owners.isHelmsAlone(difference.path)) return false;
+  // Where an element was taken out of a list that goes by position, its neighbours differ, and nobody wrote them.
+  return !isPositional(look.live, look.object.wanted, difference.path);
 }
 
 /** Why there was no dry run; the server's own words can quote values, so only kind and fields. */

@@ -202,6 +202,23 @@ export interface ValuesRenderer {
   close?(): Promise<void>;
 }
 
+/** JSON as a manifest's documents hold it. */
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** What a release consists of, as one record stores it. Holds Secrets: never logged. */
+export interface StoredContent {
+  readonly revision: number;
+  readonly recordUid: string;
+  readonly recordVersion: string;
+  readonly applyMethod: 'server' | 'client';
+  /** Characters of the manifest: a measure of the memory that the documents take. */
+  readonly size: number;
+  /** The manifest's documents, read as Helm's YAML; without hooks, which Helm stores apart. */
+  readonly documents: readonly { [key: string]: Json }[];
+  /** CRDs in the chart's own folder crds/; those of its dependencies are not stored. */
+  crds(): readonly { [key: string]: Json }[];
+}
+
 /**
  * Reads Helm's storage on one cluster natively: a metadata-only watch on `owner=helm` Secrets tells every change, a
  * record is fetched only when its version changed. Made per engaged cluster; the watch is held by this object and
@@ -216,6 +233,8 @@ export interface ReleaseReader {
   newest(key: ReleaseKey, control: OperationControl): Promise<ReleaseSummary | undefined>;
   /** As `newest`, read from the server and not from the watch: after an own operation, whose event may still be on its way. */
   refresh(key: ReleaseKey, control: OperationControl): Promise<ReleaseSummary | undefined>;
+  /** What the marked record's revision consists of; undefined when the record has gone or changed meanwhile. One request. Rejects with RecordInvalid. */
+  content(mark: ReleaseMark, control: OperationControl): Promise<StoredContent | undefined>;
   /** Rewrites a `pending-*` or otherwise stuck record to `failed`, under optimistic lock on the version in `summary`; Helm then accepts a new operation. */
   markFailed(summary: ReleaseSummary, why: string, control: OperationControl): Promise<void>;
   /** Told the release whose records changed. Returns the removal. */

@@ -36,7 +36,7 @@ export interface Asked {
 const MAX_MESSAGE_CHARS = 1024;
 
 /** What a complaint says after the value that it quotes, and a few more of them than anyone reads. */
-const MAX_COMPLAINT_CHARS = 200;
+const MAX_COMPLAINT_CHARS = 300;
 const MAX_COMPLAINTS = 10;
 
 /** Waits beyond this are not believed: a proxy's clock or a typing error would silence a cluster. */

@@ -114,6 +114,10 @@ describe.each([
     async (name, repoURL) => {
       const object = `${path}/${name}`;
       await api.patch(object, { spec: { version: '2.0.0' } });
+      await api.patch(object, { spec: { driftDetection: { mode: 'Warn', ignore: [{ paths: ['/data'] }] } } });
+      const wrong = { driftDetection: { mode: 'Warn', ignore: [{ paths: ['data'] }] } };
+      expect(await refusal(api.patch(object, { spec: wrong }))).toContain('must be a JSON pointer');
+      await api.patch(object, { spec: { driftDetection: null } });
       await api.apply(object, make({ repoURL, version: '3.0.0' }, name));
       const { metadata, ...rest } = await api.get(object);
       await api.replace(object, { ...rest, metadata: { ...metadata, labels: { touched: 'yes' } } });

@@ -288,7 +288,7 @@ describe('kubectl', () => {
     await createChartProxy();
     await createReleaseProxy();
     expect(await columns(['hcp'])).toEqual(['NAME', 'READY', 'REASON']);
-    expect(await columns(['hcp', '-o', 'wide'])).toEqual(['NAME', 'READY', 'REASON', 'MESSAGE']);
+    expect(await columns(['hcp', '-o', 'wide'])).toEqual(['NAME', 'READY', 'REASON', 'MESSAGE', 'INSYNC']);
     expect(await columns(['hrp'])).toEqual(['NAME', 'CLUSTER', 'READY', 'REASON', 'STATUS', 'REVISION']);
     expect(await columns(['hrp', '-o', 'wide'])).toContain('MESSAGE');
   });

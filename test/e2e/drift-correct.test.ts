@@ -16,7 +16,11 @@ interface Container {
 }
 
 type Deployment = KubeObject & {
-  spec: { replicas: number; strategy: JsonObject; template: { spec: { containers: Container[]; hostAliases?: unknown } } };
+  spec: {
+    replicas: number;
+    strategy: JsonObject;
+    template: { spec: { containers: Container[]; hostAliases?: unknown } };
+  };
 };
 
 type ConfigMap = KubeObject & { data?: Record<string, string> };
@@ -84,7 +88,9 @@ describe('an object of a release, put back on a real API server', () => {
     ]) {
       const object = await lab.cluster.api.get<KubeObject>(path);
       const managedFields = (object.metadata as { managedFields?: { manager: string }[] }).managedFields ?? [];
-      const renamed = managedFields.map((entry) => (entry.manager === 'helm' ? { ...entry, manager: 'manager' } : entry));
+      const renamed = managedFields.map((entry) =>
+        entry.manager === 'helm' ? { ...entry, manager: 'manager' } : entry,
+      );
       await lab.cluster.api.jsonPatch(path, [{ op: 'replace', path: '/metadata/managedFields', value: renamed }]);
     }
   }
@@ -187,12 +193,20 @@ describe('an object of a release, put back on a real API server', () => {
   it('14: takes away what was added by hand, when that is asked for', async () => {
     const release = await lab.install('added', deployment('web', { container: 'env: [{ name: A, value: "1" }]' }));
     await release.kubectl('set', 'env', 'deployment/web', 'EXTRA=yes', 'A=2');
-    await release.patch('deployment/web', { spec: { template: { spec: { hostAliases: [{ ip: '10.0.0.1', hostnames: ['x'] }] } } } });
+    await release.patch('deployment/web', {
+      spec: { template: { spec: { hostAliases: [{ ip: '10.0.0.1', hostnames: ['x'] }] } } },
+    });
     expect(await release.correct('Deployment', { extraFields: 'Report' })).toMatchObject({ outcome: 'corrected' });
     expect(containerOf(await release.live('Deployment')).env).toEqual([
       { name: 'A', value: '1' },
       { name: 'EXTRA', value: 'yes' },
     ]);
+    const remove = policy({ extraFields: 'Remove' });
+    const object = await release.object('Deployment');
+    const { verdict } = await verifyObject(lab.client, object, remove);
+    if (verdict.state !== 'Modified') throw new Error(verdict.state);
+    await release.kubectl('annotate', 'deployment/web', 'meanwhile=yes');
+    expect(await correctObject(lab.client, object, verdict, { policy: remove })).toEqual({ outcome: 'conflict' });
     expect(await release.correct('Deployment', { extraFields: 'Remove' })).toMatchObject({ outcome: 'corrected' });
     const live = (await release.live('Deployment')) as unknown as Deployment;
     expect(containerOf(live).env).toEqual([{ name: 'A', value: '1' }]);
@@ -205,10 +219,12 @@ describe('an object of a release, put back on a real API server', () => {
     await release.patch('configmap/settings', { data: { a: 'x' } });
     await release.correct('ConfigMap');
     const { managedFields } = (await release.live('ConfigMap')).metadata;
-    expect(managedFields?.filter(({ manager }) => manager === 'helm').map(({ operation }) => operation).sort()).toEqual([
-      'Apply',
-      'Update',
-    ]);
+    expect(
+      managedFields
+        ?.filter(({ manager }) => manager === 'helm')
+        .map(({ operation }) => operation)
+        .sort(),
+    ).toEqual(['Apply', 'Update']);
     expect((await release.verify('ConfigMap', { extraFields: 'Report' })).verdict).toMatchObject({ state: 'InSync' });
     await release.patch('configmap/settings', { data: { b: 'x' } });
     await release.correct('ConfigMap', { extraFields: 'Remove' });
@@ -223,9 +239,15 @@ describe('an object of a release, put back on a real API server', () => {
       { helm: 3 },
     );
     const resources = { limits: { memory: '900Mi' }, requests: { memory: '500Mi' } };
-    await release.patch('deployment/web', [{ op: 'replace', path: `${CONTAINER}/resources`, value: resources }], 'json');
+    await release.patch(
+      'deployment/web',
+      [{ op: 'replace', path: `${CONTAINER}/resources`, value: resources }],
+      'json',
+    );
     expect(await release.correct('Deployment', { name: 'web' })).toMatchObject({ outcome: 'corrected' });
-    expect(containerOf(await release.live('Deployment', 'web')).resources).toMatchObject({ limits: { memory: '200Mi' } });
+    expect(containerOf(await release.live('Deployment', 'web')).resources).toMatchObject({
+      limits: { memory: '200Mi' },
+    });
     expect((await release.verify('Deployment', { name: 'web' })).verdict).toMatchObject({ state: 'InSync' });
 
     const strategy = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 3 } };
@@ -243,7 +265,7 @@ metadata: { name: w }
 spec: { size: 4, items: [{ name: a, value: "1" }, { name: b, value: "2" }] }
 `;
     const release = await eventually(async () => lab.install('custom', widget, { helm: 3 }), { what: 'served' });
-    await release.patch('widget/w', { spec: { size: 5, items: [{ name: 'b', value: 'x' }] } });
+    await release.patch('widgets.v1.custom.test/w', { spec: { size: 5, items: [{ name: 'b', value: 'x' }] } });
     expect(await release.correct('Widget')).toMatchObject({ outcome: 'corrected' });
     const items = [
       { name: 'a', value: '1' },
@@ -332,8 +354,22 @@ spec: { policyName: ${policyName}, validationActions: [Deny] }
     );
     const secret = await release.correct('Secret');
     expect(secret).toMatchObject({ outcome: 'refused', message: expect.stringContaining(policyName) as string });
-    const values = ['correct-horse', 'battery-staple'].flatMap((value) => [value, Buffer.from(value).toString('base64')]);
+    const values = ['correct-horse', 'battery-staple'].flatMap((value) => [
+      value,
+      Buffer.from(value).toString('base64'),
+    ]);
     for (const value of values) expect(JSON.stringify(secret)).not.toContain(value);
+    // What the controller of quotas would count, had it run.
+    const status = { hard: { 'count/configmaps': '0' }, used: { 'count/configmaps': '0' } };
+    await release.kubectl(
+      'patch',
+      'quota',
+      'none',
+      '--subresource=status',
+      '--type=merge',
+      '-p',
+      JSON.stringify({ status }),
+    );
     const counted = await eventually(
       async () => {
         const correction = await release.correct('ConfigMap');

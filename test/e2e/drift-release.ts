@@ -76,7 +76,12 @@ export class LabRelease {
   }
 
   /** `helm install` or `helm upgrade` with a chart of this manifest, as a template, so that its text is Helm's to read. */
-  async helm(command: 'install' | 'upgrade', manifest: string, args: string[] = [], version = this.#helm): Promise<void> {
+  async helm(
+    command: 'install' | 'upgrade',
+    manifest: string,
+    args: string[] = [],
+    version = this.#helm,
+  ): Promise<void> {
     const { cluster } = this.lab;
     const directory = join(cluster.directory, `chart-${this.name}`);
     await mkdir(join(directory, 'templates'), { recursive: true });

@@ -107,21 +107,32 @@ describe('an object of a release, compared on a real API server', () => {
 
   it('1: a field that the manifest leaves null and somebody set is drift in every mode', async () => {
     const release = await lab.install('nulled', deployment('web', { container: 'imagePullPolicy: null' }));
-    await release.patch('deployment/web', [{ op: 'replace', path: `${CONTAINER}/imagePullPolicy`, value: 'Never' }], 'json');
+    await release.patch(
+      'deployment/web',
+      [{ op: 'replace', path: `${CONTAINER}/imagePullPolicy`, value: 'Never' }],
+      'json',
+    );
     expect(fields(await release.verify('Deployment'))).toEqual([
-      { change: 'added', path: `${CONTAINER}/imagePullPolicy`, wanted: undefined, live: 'Never', manager: 'kubectl-patch' },
+      {
+        change: 'added',
+        path: `${CONTAINER}/imagePullPolicy`,
+        wanted: undefined,
+        live: 'Never',
+        manager: 'kubectl-patch',
+      },
     ]);
   });
 
   it('2: quantities are compared as such, in a custom resource where a rule names the path', async () => {
-    const resources = 'resources: { limits: { cpu: 1000m, memory: 3072Mi }, requests: { cpu: 0.1, memory: 1073741824 } }';
+    const resources =
+      'resources: { limits: { cpu: 1000m, memory: 3072Mi }, requests: { cpu: 0.1, memory: 1073741824 } }';
     const release = await lab.install('quantities', deployment('web', { container: resources }));
     expect((await release.verify('Deployment')).verdict).toMatchObject({ state: 'InSync' });
 
     await lab.cluster.kubectl(['apply', '-f', '-'], { stdin: widgetCrd('quantities.test') });
     const widget = 'apiVersion: quantities.test/v1\nkind: Widget\nmetadata: { name: w }\nspec: { cpu: 500m }\n';
     const custom = await eventually(async () => lab.install('quantities-cr', widget), { what: 'the CRD is served' });
-    await custom.patch('widget/w', { spec: { cpu: '0.5' } });
+    await custom.patch('widgets.v1.quantities.test/w', { spec: { cpu: '0.5' } });
     expect(fields(await custom.verify('Widget'))).toHaveLength(1);
     const quantities = [{ paths: ['/spec/cpu'], target: { kind: 'Widget' } }];
     expect((await custom.verify('Widget', { quantities })).verdict).toMatchObject({ state: 'InSync' });
@@ -150,7 +161,10 @@ webhooks:
     failurePolicy: Ignore
     clientConfig: { service: { name: x, namespace: ${name} }${bundle} }
 `;
-    const release = await lab.install('bundle', [hook('bundle-open', ''), hook('bundle-set', ', caBundle: QQ==')].join('---\n'));
+    const release = await lab.install(
+      'bundle',
+      [hook('bundle-open', ''), hook('bundle-set', ', caBundle: QQ==')].join('---\n'),
+    );
     const inject = [{ op: 'add', path: '/webhooks/0/clientConfig/caBundle', value: 'Qg==' }];
     await release.patch('validatingwebhookconfiguration/bundle-open', inject, 'json');
     await release.patch('validatingwebhookconfiguration/bundle-set', inject, 'json');
@@ -283,7 +297,9 @@ status: { replicas: 0 }
   it('14: what was added by hand is told when it is asked for, with its author', async () => {
     const release = await lab.install('added', deployment('web', { container: 'env: [{ name: A, value: "1" }]' }));
     await release.kubectl('set', 'env', 'deployment/web', 'EXTRA=yes');
-    await release.patch('deployment/web', { spec: { template: { spec: { hostAliases: [{ ip: '10.0.0.1', hostnames: ['x'] }] } } } });
+    await release.patch('deployment/web', {
+      spec: { template: { spec: { hostAliases: [{ ip: '10.0.0.1', hostnames: ['x'] }] } } },
+    });
     await release.kubectl('annotate', 'deployment/web', 'team=blue');
     expect((await release.verify('Deployment')).verdict).toMatchObject({ state: 'InSync' });
     const found = fields(await release.verify('Deployment', { extraFields: 'Report' }));
@@ -309,7 +325,11 @@ status: { replicas: 0 }
     const container = 'resources: { limits: { memory: 200Mi } }';
     const release = await lab.install('invalid', deployment('web', { container }), { helm: 3 });
     const resources = { limits: { memory: '900Mi' }, requests: { memory: '500Mi' } };
-    await release.patch('deployment/web', [{ op: 'replace', path: `${CONTAINER}/resources`, value: resources }], 'json');
+    await release.patch(
+      'deployment/web',
+      [{ op: 'replace', path: `${CONTAINER}/resources`, value: resources }],
+      'json',
+    );
     const verification = await release.verify('Deployment');
     expect(verification.verdict).toMatchObject({ state: 'Modified', applicable: false });
     expect(fields(verification)).toMatchObject([{ path: `${CONTAINER}/resources/limits/memory`, live: '900Mi' }]);
@@ -327,7 +347,7 @@ spec: { size: 4, "no.such/field": 1, items: [{ name: a, value: b, wrong: true }]
     expect(verdict).toMatchObject({ state: 'InSync' });
     expect(notes.join()).toContain('/spec/no.such~1field');
     expect(notes.join()).toContain('/spec/items/0/wrong');
-    await release.patch('widget/w', { spec: { size: 5 } });
+    await release.patch('widgets.v1.unknown.test/w', { spec: { size: 5 } });
     expect(fields(await release.verify('Widget'))).toMatchObject([{ path: '/spec/size', wanted: 4, live: 5 }]);
   });
 
@@ -336,7 +356,9 @@ spec: { size: 4, "no.such/field": 1, items: [{ name: a, value: b, wrong: true }]
     await release.kubectl('scale', 'deployment/web', '--replicas=4');
     await release.kubectl('set', 'image', 'deployment/web', 'app=registry.test/app:2');
     const ignore = [{ paths: ['/spec/replicas'], target: { kind: 'Deployment' } }];
-    expect(fields(await release.verify('Deployment', { ignore })).map(({ path }) => path)).toEqual([`${CONTAINER}/image`]);
+    expect(fields(await release.verify('Deployment', { ignore })).map(({ path }) => path)).toEqual([
+      `${CONTAINER}/image`,
+    ]);
     const all = [{ paths: ['/spec/replicas', '/spec/template/spec/containers/*/image'] }];
     expect((await release.verify('Deployment', { ignore: all })).verdict).toMatchObject({ state: 'InSync' });
   });

@@ -10,7 +10,11 @@ interface Review {
 
 /** What it makes of every Deployment: the image by its digest, and an annotation. */
 const PATCH = [
-  { op: 'replace', path: '/spec/template/spec/containers/0/image', value: `registry.test/app@sha256:${'0'.repeat(64)}` },
+  {
+    op: 'replace',
+    path: '/spec/template/spec/containers/0/image',
+    value: `registry.test/app@sha256:${'0'.repeat(64)}`,
+  },
   { op: 'add', path: '/spec/template/metadata/annotations', value: { 'capstan.test/hooked': 'yes' } },
 ];
 
@@ -47,7 +51,7 @@ export class MutatingWebhook {
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
       request.on('end', () => {
         const review = JSON.parse(Buffer.concat(chunks).toString()) as Review;
-        const answer = answerTo(review, request.url === REFUSES_DRY_RUNS);
+        const answer = answerTo(review, request.url?.startsWith(REFUSES_DRY_RUNS) === true);
         response.setHeader('content-type', 'application/json');
         response.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }));
       });
@@ -71,7 +75,9 @@ export class MutatingWebhook {
           failurePolicy: 'Fail',
           reinvocationPolicy: 'Never',
           namespaceSelector: { matchLabels: { hooked: options.name } },
-          rules: [{ apiGroups: ['apps'], apiVersions: ['v1'], operations: ['CREATE', 'UPDATE'], resources: ['deployments'] }],
+          rules: [
+            { apiGroups: ['apps'], apiVersions: ['v1'], operations: ['CREATE', 'UPDATE'], resources: ['deployments'] },
+          ],
           clientConfig: {
             url: `https://127.0.0.1:${String(port)}${options.dryRuns ? '/' : REFUSES_DRY_RUNS}`,
             caBundle: Buffer.from(this.#ca.certificate).toString('base64'),

@@ -54,17 +54,27 @@ function boolean(name: string, about: string, group: string): DriftFlag {
 }
 
 export const DRIFT_FLAGS: readonly DriftFlag[] = [
-  text('kubeconfig', '', 'Kubeconfig; $KUBECONFIG, ~/.kube/config, then the Pod's service account when absent', WHERE),
+  text('kubeconfig', '', "Kubeconfig; $KUBECONFIG, ~/.kube/config, then the Pod's service account when absent", WHERE),
   text('context', '', 'Context of the kubeconfig; its current one when empty', WHERE),
   {
-    ...text('namespace', '', 'Namespace of the releases (HelmReleaseProxies); the context's when empty', WHERE),
+    ...text('namespace', '', "Namespace of the releases (HelmReleaseProxies); that of --cluster, then the context's when empty", WHERE),
     letter: 'n',
   },
   { ...boolean('all-namespaces', 'All namespaces', WHERE), letter: 'A' },
-  text('cluster', '', 'On a management cluster: only releases on this Cluster (namespace/name), in all namespaces', WHERE),
-  boolean('direct', 'The releases on the kubeconfig's own cluster, also where it is a management cluster', WHERE),
-  text('extra-fields', '', 'Fields that somebody added: Ignore or Report; as the HelmReleaseProxy says when empty', WHAT),
-  boolean('include-crds', 'CRDs from the charts' crds/ too', WHAT),
+  text(
+    'cluster',
+    '',
+    'On a management cluster: only releases on this Cluster (namespace/name)',
+    WHERE,
+  ),
+  boolean('direct', "The releases on the kubeconfig's own cluster, also where it is a management cluster", WHERE),
+  text(
+    'extra-fields',
+    '',
+    'Fields that somebody added: Ignore or Report (Remove is Report here); as the HelmReleaseProxy says when empty',
+    WHAT,
+  ),
+  boolean('include-crds', "CRDs from the charts' crds/ too", WHAT),
   boolean('no-dry-run', 'Compare by structure alone, without asking servers for dry runs (which write nothing)', WHAT),
   boolean('diff', 'A diff per object, from what the chart wants to what is there', OUTPUT),
   boolean('ignore-rules', 'The rules for spec.driftDetection.ignore that would silence what was found', OUTPUT),

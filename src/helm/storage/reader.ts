@@ -3,7 +3,15 @@ import { isKubeError } from '../../kube/index.ts';
 import type { CallOptions, Informer, KubeClient, KubeObject, WatchSet } from '../../kube/index.ts';
 import type { Telemetry } from '../../telemetry/index.ts';
 import { HelmError } from '../errors.ts';
-import type { OperationControl, ReleaseKey, ReleaseMark, ReleaseReader, ReleaseSummary } from '../types.ts';
+import type {
+  OperationControl,
+  ReleaseKey,
+  ReleaseMark,
+  ReleaseReader,
+  ReleaseSummary,
+  StoredContent,
+} from '../types.ts';
+import { contentOf } from './content.ts';
 import { RECORDS, SECRETS, canBeRecorded, markOf, recordName, selectorOf, summaryOf } from './record-secret.ts';
 import type { RecordSecret } from './record-secret.ts';
 import { decodeRawRecord, decodeRecord, encodeRawRecord, failedRecord } from './record.ts';
@@ -87,6 +95,13 @@ export class NativeReleaseReader implements ReleaseReader {
       if (summary !== undefined) return summary;
     }
     return undefined;
+  }
+
+  async content(mark: ReleaseMark, control: OperationControl): Promise<StoredContent | undefined> {
+    const secret = await this.#find(mark, control);
+    const { uid: recordUid = '', resourceVersion: recordVersion = '' } = secret?.metadata ?? {};
+    if (secret === undefined || recordUid !== mark.recordUid || recordVersion !== mark.recordVersion) return undefined;
+    return contentOf(await decodeRawRecord(secret.data?.['release'] ?? ''), { recordUid, recordVersion });
   }
 
   async markFailed(summary: ReleaseSummary, why: string, control: OperationControl): Promise<void> {

@@ -1,10 +1,11 @@
 import { sleep } from '../../kube/index.ts';
-import type { Informer, KubeObject, ObjectKey, Resource } from '../../kube/index.ts';
+import type { Informer, KubeObject, Resource } from '../../kube/index.ts';
 import { Controller, LOCAL_CLUSTER, namespacedClusterName, splitClusterName } from '../../runtime/index.ts';
 import type { Cluster, ClusterName, ClusterSink, Provider, Request, Result } from '../../runtime/index.ts';
 import type { Telemetry } from '../../telemetry/index.ts';
 import { controlPlaneInitialized } from './capi-cluster.ts';
 import type { CapiCluster } from './capi-cluster.ts';
+import { readKubeconfigSecret, SECRETS, SUFFIX, versionOf } from './kubeconfig-secret.ts';
 
 export interface CapiProviderOptions {
   /** Where the Cluster objects live. */
@@ -19,18 +20,12 @@ const GROUP = 'cluster.x-k8s.io';
 const VERSIONS = ['v1beta2', 'v1beta1'];
 /** CAPI labels the Secrets that it makes with the Cluster's name. */
 const LABEL = `${GROUP}/cluster-name`;
-const SECRETS: Resource = { group: '', version: 'v1', plural: 'secrets', namespaced: true };
-const SUFFIX = '-kubeconfig';
 const CRD_RETRY_MS = 10_000;
 /** A Secret without the label, made by hand, is not watched: it is read again so often. */
 const UNLABELLED_RETRY_MS = 30_000;
 const SYNC_LIMIT_MS = 300_000;
 const READ_LIMIT_MS = 10_000;
 const READS_AT_A_TIME = 10;
-
-interface Secret extends KubeObject {
-  data?: Record<string, string>;
-}
 
 /** One Cluster object; `secret` is the version of its Secret that was declared. */
 interface Known {
@@ -140,20 +135,13 @@ export class CapiProvider implements Provider {
     }
     const watched = versionOf(caches.secrets.get(namespace, name + SUFFIX));
     if (watched !== undefined && watched === known.secret) return {};
-    const secret = await this.#read({ namespace, name: name + SUFFIX }, signal);
+    const { client } = this.#options.management;
+    const secret = await readKubeconfigSecret(client, { namespace, name }, { signal, timeoutMs: READ_LIMIT_MS });
     if (secret.kubeconfig !== '') sink.engage(fleetName, { kubeconfig: secret.kubeconfig });
     else discover('KubeconfigUnavailable', `Secret ${fleetName}${SUFFIX} is missing or has no key "value"`);
     known.secret = secret.version;
     // Without the label no event will tell of it; with it, the watch does.
     return watched === undefined ? { requeueAfterMs: UNLABELLED_RETRY_MS } : {};
-  }
-
-  async #read(key: ObjectKey, signal: AbortSignal): Promise<{ kubeconfig: string; version: string | undefined }> {
-    const secret = await this.#options.management.client.find<Secret>(SECRETS, key, {
-      signal,
-      timeoutMs: READ_LIMIT_MS,
-    });
-    return { kubeconfig: Buffer.from(secret?.data?.value ?? '', 'base64').toString(), version: versionOf(secret) };
   }
 
   /** Disengages what is gone, and what another object of the same name has replaced. */
@@ -165,8 +153,4 @@ export class CapiProvider implements Provider {
     if (cluster !== undefined) this.#known.set(name, { uid: cluster.metadata.uid });
     return this.#known.get(name);
   }
-}
-
-function versionOf(object: KubeObject | undefined): string | undefined {
-  return object && `${object.metadata.uid ?? ''}/${object.metadata.resourceVersion ?? ''}`;
 }

@@ -1,2 +1,3 @@
 export { CapiProvider } from './capi-provider.ts';
 export type { CapiProviderOptions } from './capi-provider.ts';
+export { readKubeconfigSecret } from './kubeconfig-secret.ts';

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { HCP_FINALIZER } from '../../api/index.ts';
+import type { Condition, HelmReleaseProxy } from '../../api/index.ts';
+import { setCondition } from '../conditions.ts';
 import { HCP, HRP } from '../resources.ts';
 import { chartProxy } from './objects.test-support.ts';
-import { World } from './world.test-support.ts';
+import { INSTALLED, World } from './world.test-support.ts';
 
 let world: World;
 
@@ -72,6 +74,53 @@ describe('a HelmChartProxy', () => {
     expect(world.condition('HelmReleaseProxySpecsUpToDate')).toMatch(
       /^False\/HelmReleaseProxySpecsUpdating: Helm release proxies/,
     );
+  });
+
+  it('carries driftDetection to its HelmReleaseProxies and back off them, and reinstalls nothing', async () => {
+    await world.startTwo();
+    await world.installed();
+    const uids = world.proxies().map(({ metadata }) => metadata.uid);
+    const driftDetection = { mode: 'Correct', ignore: [{ paths: ['/spec/replicas'], target: { kind: 'Deployment' } }] };
+    await world.editChartProxy(({ spec }) => Object.assign(spec, { driftDetection }));
+    expect(world.proxies().map(({ spec }) => spec.driftDetection)).toEqual([driftDetection, driftDetection]);
+    await world.editChartProxy(({ spec }) => {
+      delete spec.driftDetection;
+    });
+    expect(world.proxies().map(({ spec }) => spec.driftDetection)).toEqual([undefined, undefined]);
+    expect(world.proxies().map(({ metadata }) => metadata.uid)).toEqual(uids);
+  });
+
+  it('gives an InstallOnce release its driftDetection when it is made, and no change of it afterwards', async () => {
+    await world.startTwo({ reconcileStrategy: 'InstallOnce', driftDetection: { mode: 'Warn' } });
+    await world.installed(INSTALLED);
+    await world.editChartProxy(({ spec }) => {
+      spec.driftDetection = { mode: 'Correct' };
+    });
+    expect(world.proxies().map(({ spec }) => spec.driftDetection)).toEqual([{ mode: 'Warn' }, { mode: 'Warn' }]);
+  });
+
+  it('tells how many of its clusters drift as that changes, and touches no HelmReleaseProxy for it', async () => {
+    await world.startTwo({ valuesTemplate: 'a: 1' });
+    await world.installed();
+    expect(world.condition('ReleaseInSync')).toBeUndefined();
+    const [renders, writes] = [world.rendered.length, world.writesOf('helmreleaseproxies').length];
+    const tell = async (cluster: string, status: Condition['status'], reason: string): Promise<void> => {
+      const name = world.proxyOn(cluster)?.metadata.name ?? '';
+      world.server.edit<HelmReleaseProxy>(HRP, { namespace: 'fleet', name }, (proxy) => {
+        const said = { type: 'ReleaseInSync', status, reason, message: '' };
+        const conditions = setCondition(proxy.status?.conditions, said, proxy.metadata.generation);
+        proxy.status = { ...proxy.status, conditions };
+      });
+      await world.settle();
+    };
+    await tell('w1', 'True', 'InSync');
+    expect(world.condition('ReleaseInSync')).toBe('True/InSync: 1 of 1 clusters are in sync');
+    await tell('w2', 'False', 'DriftDetected');
+    expect(world.condition('ReleaseInSync')).toBe('False/DriftDetected: 1 of 2 clusters drift: w2');
+    await tell('w2', 'False', 'DriftNotConverging');
+    expect(world.condition('ReleaseInSync')).toBe('False/DriftNotConverging: 1 of 2 clusters drift: w2');
+    expect(world.condition('Ready')).toMatch(/^True/);
+    expect([world.rendered.length, world.writesOf('helmreleaseproxies').length]).toEqual([renders, writes]);
   });
 
   it('shows that it reinstalls, and makes a new HelmReleaseProxy once the old one is gone (W11)', async () => {

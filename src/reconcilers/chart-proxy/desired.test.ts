@@ -117,6 +117,13 @@ describe('updatedReleaseProxy', () => {
     ],
     ['maxHistory: 0 (W6)', { options: { upgrade: { maxHistory: 0 } } }, (spec) => spec.options?.upgrade?.maxHistory, 0],
     ['timeout', { options: { timeout: '5m' } }, (spec) => spec.options?.timeout, '5m'],
+    ['driftDetection', { driftDetection: { mode: 'Warn' } }, (spec) => spec.driftDetection, { mode: 'Warn' }],
+    [
+      'a drift rule',
+      { driftDetection: { ignore: [{ paths: ['/spec/replicas'] }] } },
+      (spec) => spec.driftDetection?.ignore?.[0]?.paths,
+      ['/spec/replicas'],
+    ],
   ];
   it.each(changes)('%s reaches it', (_name, spec, read, value) => {
     const next = updatedReleaseProxy(fresh, placement(spec), VALUES);
@@ -128,11 +135,12 @@ describe('updatedReleaseProxy', () => {
   it('takes away what the user took away', () => {
     const rich = updatedReleaseProxy(
       fresh,
-      placement({ version: '2', credentials: { secret: { name: 's' } } }),
+      placement({ version: '2', credentials: { secret: { name: 's' } }, driftDetection: { mode: 'Correct' } }),
       VALUES,
     );
     const bare = updatedReleaseProxy(rich, placement(), { text: '', inputs: 'x' });
     expect(bare.spec).toMatchObject({ version: undefined, credentials: undefined, values: '' });
+    expect(bare.spec.driftDetection).toBeUndefined();
   });
 
   it('adopts one that lost its owner, and notes the uid of its Cluster', () => {
@@ -160,6 +168,7 @@ describe('immutableChanges', () => {
     ['generated name, none asked for', { releaseName: '' }, named, []],
     ['generated name, one asked for', { releaseName: 'mine' }, named, ['releaseName']],
     ['strategy unset and Continuous', { reconcileStrategy: 'Continuous' }, releaseProxy(), []],
+    ['driftDetection', { driftDetection: { mode: 'Correct' } }, releaseProxy(), []],
     ['several', { chartName: 'o', namespace: 'o' }, releaseProxy(), ['chartName', 'namespace']],
   ];
   it.each(cases)('%s', (_name, spec, proxy, expected) => {

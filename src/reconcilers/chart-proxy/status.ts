@@ -55,11 +55,7 @@ export function chartProxyStatus(input: StatusInput, now: Date = new Date()): He
   let conditions = setCondition(chartProxy.status?.conditions, specsUpToDate(input), generation, now);
   conditions = setCondition(conditions, readiness, generation, now);
   conditions = summarize(conditions, [SPECS_UP_TO_DATE, PROXIES_READY], generation, now);
-  const inSync = inSyncCondition(releaseProxies);
-  conditions =
-    inSync === undefined
-      ? removeConditions(conditions, [RELEASE_IN_SYNC])
-      : setCondition(conditions, inSync, generation, now);
+  conditions = withSync(conditions, releaseProxies, generation, now);
   const matching =
     input.selectorProblem === undefined ? references(input, selected) : chartProxy.status?.matchingClusters;
   return { ...chartProxy.status, conditions, matchingClusters: matching };
@@ -83,11 +79,21 @@ export function deletionStatus(
     reason: 'HelmReleaseProxiesDeleting',
     message: status === 'True' ? waiting : `${waiting}\n${message}`,
   };
-  const conditions = setCondition(chartProxy.status?.conditions, condition, generation, now);
-  return {
-    ...chartProxy.status,
-    conditions: summarize(conditions, [SPECS_UP_TO_DATE, PROXIES_READY], generation, now),
-  };
+  let conditions = setCondition(chartProxy.status?.conditions, condition, generation, now);
+  conditions = summarize(conditions, [SPECS_UP_TO_DATE, PROXIES_READY], generation, now);
+  return { ...chartProxy.status, conditions: withSync(conditions, remaining, generation, now) };
+}
+
+/** Beside Ready, never part of it: an addon that somebody edited still runs. */
+function withSync(
+  conditions: Condition[],
+  releaseProxies: readonly HelmReleaseProxy[],
+  generation: number | undefined,
+  now: Date,
+): Condition[] {
+  const inSync = inSyncCondition(releaseProxies);
+  if (inSync === undefined) return removeConditions(conditions, [RELEASE_IN_SYNC]);
+  return setCondition(conditions, inSync, generation, now);
 }
 
 /** Before the first placement nothing can be ready: a `kubectl wait` that comes early must not be told so. */

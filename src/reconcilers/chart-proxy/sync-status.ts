@@ -1,7 +1,10 @@
 /** How many of a HelmChartProxy's clusters drift, from what their HelmReleaseProxies say. Pure and bounded. */
 import type { Condition, HelmReleaseProxy } from '../../api/index.ts';
-import { RELEASE_IN_SYNC, getCondition, nameList } from '../conditions.ts';
+import { RELEASE_IN_SYNC, getCondition } from '../conditions.ts';
 import type { ConditionInput } from '../conditions.ts';
+
+/** Names of clusters in the message: enough to begin with; all stand in the HelmReleaseProxies. */
+const MAX_NAMES = 5;
 
 /** The worst first: it gives the reason. */
 const REASONS = ['DriftNotConverging', 'DriftCorrectionFailed', 'DriftDetected'] as const;
@@ -32,7 +35,9 @@ function worst(conditions: readonly Condition[]): string {
 }
 
 function names(of: readonly { readonly cluster: string }[]): string {
-  return nameList(of.map(({ cluster }) => cluster).sort());
+  const sorted = of.map(({ cluster }) => cluster).sort();
+  const rest = sorted.length - MAX_NAMES;
+  return sorted.slice(0, MAX_NAMES).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
 }
 
 function clusterOf(proxy: HelmReleaseProxy): string {

@@ -11,6 +11,7 @@ import type {
   ReleaseReader,
   ReleaseStatus,
   ReleaseSummary,
+  StoredContent,
 } from '../../helm/index.ts';
 import { pathOf } from './fake-api.test-support.ts';
 
@@ -59,6 +60,9 @@ export class FakeStorage {
     this.tell(key);
   }
 
+  /** Documents of each release's manifest, by its path. */
+  readonly manifests = new Map<string, StoredContent['documents']>();
+
   /** From now on the watch shows nothing newer. */
   freeze(): void {
     this.frozen = new Map(this.#records);
@@ -87,6 +91,24 @@ export class FakeStorage {
         this.fetches += 1;
         check();
         return Promise.resolve(this.newest(key));
+      },
+      content: async (mark) => {
+        check();
+        this.fetches += 1;
+        const found = seen(mark).find(({ recordVersion }) => recordVersion === mark.recordVersion);
+        if (found === undefined) return Promise.resolve(undefined);
+        const { revision, recordUid, recordVersion } = found;
+        const documents = this.manifests.get(pathOf(mark)) ?? [];
+        const size = JSON.stringify(documents).length;
+        return Promise.resolve({
+          revision,
+          recordUid,
+          recordVersion,
+          applyMethod: found.applyMethod ?? 'client',
+          size,
+          documents,
+          crds: () => [],
+        });
       },
       markFailed: async (summary) => {
         check();

@@ -186,6 +186,16 @@ describe('a release that is as wanted', () => {
     expect(w.proxy('p').status?.observedGeneration).toBe(2);
   });
 
+  it('a change of how drift is looked for is noted and upgrades nothing', async () => {
+    const w = await settled();
+    w.edit('p', (proxy) => ({ ...proxy, spec: { ...proxy.spec, driftDetection: { mode: 'Correct' } } }));
+    await w.reconcile('p');
+    expect(w.engine.calls).toEqual([]);
+    expect(w.charts.acquired).toBe(0);
+    expect(w.proxy('p').status?.observedGeneration).toBe(2);
+    expect(w.condition('p', 'Ready')).toEqual(READY);
+  });
+
   it('stays good while its repository is down', async () => {
     const w = await settled();
     w.charts.failure = new HelmError('Failed', 'no answer');

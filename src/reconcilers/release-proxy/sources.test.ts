@@ -5,7 +5,7 @@ import {
   PAUSED_ANNOTATION,
   WATCH_FILTER_LABEL,
 } from '../../api/index.ts';
-import type { HelmReleaseProxy } from '../../api/index.ts';
+import type { Condition, HelmReleaseProxy } from '../../api/index.ts';
 import { HelmError } from '../../helm/index.ts';
 import { clusterName } from '../../runtime/index.ts';
 import type { ClusterState, Enqueuer } from '../../runtime/index.ts';
@@ -75,6 +75,20 @@ describe('an object', () => {
   it('is not looked at for what a pass itself wrote: status, finalizer, annotations', async () => {
     const { w, asked } = listening(world());
     await w.reconcile('p');
+    expect(asked).toEqual([]);
+  });
+
+  it('is not looked at for what the drift controller tells in its status', () => {
+    const { w, asked } = listening(world());
+    const inSync: Condition = {
+      type: 'ReleaseInSync',
+      status: 'False',
+      reason: 'DriftDetected',
+      message: 'Deployment web',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+    };
+    const status = { conditions: [inSync], drift: { objects: 2, drifted: 1 } };
+    w.edit('p', (proxy) => ({ ...proxy, status }));
     expect(asked).toEqual([]);
   });
 

@@ -1,0 +1,20 @@
+import { isKubeError } from '../../kube/index.ts';
+import { errorText } from '../../telemetry/index.ts';
+
+/** An error for people: without method and path. A server's "forbidden" names user, verb, resource and namespace itself. */
+export function explain(error: unknown): string {
+  const text = errorText(error).replace(/(^|: )[A-Z]+ \/\S+: /g, '$1');
+  if (isKubeError(error, 'Forbidden')) return `no permission: ${text}`;
+  return isKubeError(error, 'Unauthorized') ? `the credentials are refused: ${text}` : text;
+}
+
+/** The same about one object: of a Secret, the server's own words may quote values. */
+export function explainAbout(error: unknown, isSecret: boolean): string {
+  if (!isSecret || !isKubeError(error) || isKubeError(error, 'Forbidden', 'Network', 'TimedOut')) return explain(error);
+  return `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`;
+}
+
+/** Does an error say that nothing more is to be had from this cluster? */
+export function isClusterGone(error: unknown): boolean {
+  return isKubeError(error, 'Network', 'Unauthorized', 'ConnectionClosed');
+}

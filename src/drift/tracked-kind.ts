@@ -1,0 +1,213 @@
+import type { Follower, KubeError, KubeObject, Resource, WatchNotice, WatchSet, WatchTarget } from '../kube/index.ts';
+import { isKubeError } from '../kube/index.ts';
+import { ABSENT } from './mark.ts';
+import { copied, keyOfObject, UNVERIFIED, versionNumber } from './tracked-entry.ts';
+import type { ReleaseRef, TrackedEntry } from './tracked-entry.ts';
+import type { InventoryObject, ObjectId } from './types.ts';
+
+/** Helm sets it on every object of a release but those of crds/ (helm.sh/docs/chart_best_practices/labels). */
+const HELM_LABEL = 'app.kubernetes.io/managed-by=Helm';
+
+/** How the tracker stands to the objects of one kind. */
+export type KindState =
+  /** The cluster does not serve it; nothing is watched. Next: listing, when it is served. */
+  | { readonly phase: 'unserved' }
+  /** The watch began and has not told its first list. Next: watching, refused or unserved. */
+  | { readonly phase: 'listing' }
+  /** The first list is in: what is tracked is up to date, or will be when the server can be reached. Next: refused, unserved. */
+  | { readonly phase: 'watching' }
+  /** The server will not let us; tried again all the same, as rights may be given. Next: watching, unserved. */
+  | { readonly phase: 'refused'; readonly problem: string };
+
+/** What a kind needs of its tracker. */
+export interface KindSurroundings {
+  readonly watches: WatchSet;
+  /** The mark of an object for an entry, by the entry's scope. */
+  readonly mark: (object: KubeObject, entry: TrackedEntry) => number;
+  readonly stir: (release: ReleaseRef) => void;
+  /** The state became another one. */
+  readonly turned: (kind: TrackedKind) => void;
+}
+
+/** What tells one kind's watch from another's. */
+export function kindKey({ id, resource, fromCrds }: InventoryObject): string {
+  return JSON.stringify([id.group, resource?.version ?? id.version, id.kind, fromCrds]);
+}
+
+/**
+ * The objects of one kind that a cluster's releases have, and the metadata watch that tells of them. Whatever else has
+ * the label is passed over.
+ */
+export class TrackedKind implements Follower {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly fromCrds: boolean;
+  readonly #surroundings: KindSurroundings;
+  /** By key; entries of several releases for one object are chained. */
+  readonly #entries = new Map<string, TrackedEntry>();
+  #size = 0;
+  #state: KindState = { phase: 'unserved' };
+  #isListing = false;
+
+  constructor({ id, resource, fromCrds }: InventoryObject, surroundings: KindSurroundings) {
+    this.group = copied(id.group);
+    this.version = copied(resource?.version ?? id.version);
+    this.kind = copied(id.kind);
+    this.fromCrds = fromCrds;
+    this.#surroundings = surroundings;
+  }
+
+  get state(): KindState {
+    return this.#state;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** For people. */
+  get name(): string {
+    return this.group === '' ? this.kind : `${this.kind}.${this.group}`;
+  }
+
+  idOf({ key }: TrackedEntry): ObjectId {
+    const slash = key.indexOf('/');
+    const { group, version, kind } = this;
+    if (slash === -1) return { group, version, kind, name: key };
+    return { group, version, kind, namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+  }
+
+  find(key: string, release: ReleaseRef): TrackedEntry | undefined {
+    let entry = this.#entries.get(key);
+    while (entry !== undefined && entry.release !== release) entry = entry.next;
+    return entry;
+  }
+
+  add(entry: TrackedEntry): void {
+    entry.next = this.#entries.get(entry.key);
+    this.#entries.set(entry.key, entry);
+    this.#size += 1;
+  }
+
+  remove(entry: TrackedEntry): void {
+    const rest = [...chain(this.#entries.get(entry.key))].filter((other) => other !== entry);
+    if (rest.length === 0) this.#entries.delete(entry.key);
+    else this.#entries.set(entry.key, linked(rest));
+    this.#size -= 1;
+  }
+
+  /** Begins to watch, as the kind is served. */
+  serve({ group, version, plural, namespaced }: Resource): void {
+    const resource = { group: copied(group), version: copied(version), plural: copied(plural), namespaced };
+    this.#turn({ phase: 'listing' });
+    this.#surroundings.watches.follow(this, targetOf(resource, this.fromCrds), this);
+  }
+
+  /** Makes all to be verified and tells their releases, each once. */
+  unsettleAll(): ReadonlySet<ReleaseRef> {
+    const releases = new Set<ReleaseRef>();
+    for (const entry of this.#all()) {
+      entry.settled = UNVERIFIED;
+      releases.add(entry.release);
+    }
+    for (const release of releases) this.#surroundings.stir(release);
+    return releases;
+  }
+
+  stop(): void {
+    this.#surroundings.watches.release(this);
+  }
+
+  notice(notice: WatchNotice<KubeObject>): void {
+    switch (notice.type) {
+      case 'init':
+        this.#isListing = true;
+        for (const entry of this.#all()) entry.told = false;
+        return;
+      case 'initApply':
+        this.#applied(notice.object);
+        return;
+      case 'initDone':
+        this.#listed();
+        return;
+      case 'apply':
+        this.#applied(notice.object);
+        return;
+      case 'delete':
+        this.#deleted(notice.object);
+        return;
+    }
+  }
+
+  problem(error: KubeError): void {
+    if (isKubeError(error, 'NotFound')) this.#unserved();
+    else if (error.handling === 'never') {
+      this.#turn({ phase: 'refused', problem: `${this.name} cannot be watched: ${error.message}` });
+    }
+  }
+
+  /** In a list whatever the server says holds, older than what is known or not: its past may have been changed (a restore of etcd). */
+  #applied(object: KubeObject): void {
+    const version = versionNumber(object.metadata.resourceVersion);
+    for (const entry of chain(this.#entries.get(keyOfObject(object)))) {
+      entry.told = true;
+      if (!this.#isListing && version !== undefined && version <= entry.version) continue;
+      this.#see(entry, this.#surroundings.mark(object, entry), version);
+    }
+  }
+
+  /** Also said of an object that lost the label. A server that gives no version of its own to a delete gives the object's last one. */
+  #deleted(object: KubeObject): void {
+    const version = versionNumber(object.metadata.resourceVersion);
+    for (const entry of chain(this.#entries.get(keyOfObject(object)))) {
+      entry.told = false;
+      if (!this.#isListing && version !== undefined && version < entry.version) continue;
+      this.#see(entry, ABSENT, version);
+    }
+  }
+
+  /** What a list did not tell is gone; since when is not known, so whatever a verification reads is newer. */
+  #listed(): void {
+    this.#isListing = false;
+    for (const entry of this.#all()) if (!entry.told) this.#see(entry, ABSENT, undefined);
+    this.#turn({ phase: 'watching' });
+  }
+
+  /** The kind was taken away: no more is told, not even by a list. */
+  #unserved(): void {
+    this.#surroundings.watches.release(this);
+    this.#isListing = false;
+    for (const entry of this.#all()) this.#see(entry, ABSENT, undefined);
+    this.#turn({ phase: 'unserved' });
+  }
+
+  #see(entry: TrackedEntry, mark: number, version: number | undefined): void {
+    if (entry.see(mark, version)) this.#surroundings.stir(entry.release);
+  }
+
+  #turn(state: KindState): void {
+    this.#state = state;
+    this.#surroundings.turned(this);
+  }
+
+  *#all(): Generator<TrackedEntry> {
+    for (const first of this.#entries.values()) yield* chain(first);
+  }
+}
+
+function targetOf(resource: Resource, fromCrds: boolean): WatchTarget {
+  const target = { resource, form: 'metadata', keepManagedFields: true } as const;
+  return fromCrds ? target : { ...target, labelSelector: HELM_LABEL };
+}
+
+function* chain(first: TrackedEntry | undefined): Generator<TrackedEntry> {
+  for (let entry = first; entry !== undefined; entry = entry.next) yield entry;
+}
+
+function linked(entries: readonly TrackedEntry[]): TrackedEntry {
+  return entries.reduceRight((next, entry) => {
+    entry.next = next;
+    return entry;
+  });
+}
