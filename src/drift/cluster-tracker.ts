@@ -1,11 +1,14 @@
 import type { Gauge } from 'prom-client';
 import type { Discovery, KubeObject, Resource, WatchSet } from '../kube/index.ts';
-import { ConnectionClosedError, withTimeout } from '../kube/index.ts';
+import { ConnectionClosedError, raceAbort, withTimeout } from '../kube/index.ts';
 import { gauge } from '../telemetry/index.ts';
-import type { Logger, Telemetry } from '../telemetry/index.ts';
+import type { Telemetry } from '../telemetry/index.ts';
 import { ABSENT, markOf } from './mark.ts';
-import { copied, keyOf, NOBODY_ELSE, TrackedEntry, UNVERIFIED, versionNumber } from './tracked-entry.ts';
+import { copied, keyOf, TrackedEntry, versionNumber } from './tracked-entry.ts';
+import type { ReleaseRef, StirredKind } from './tracked-entry.ts';
 import { kindKey, TrackedKind } from './tracked-kind.ts';
+import { ManagerSets } from './tracked-managers.ts';
+import { TrackedRelease } from './tracked-release.ts';
 import { Stirs } from './tracked-stirs.ts';
 import type { StirsOptions } from './tracked-stirs.ts';
 import { UnservedKinds } from './tracked-unserved.ts';
@@ -38,8 +41,7 @@ export interface Stirred {
   /** Its place in the inventory that was tracked. */
   readonly index: number;
   readonly id: ObjectId;
-  /** `unverified`: never looked at. `gone`: deleted, or without Helm's label, or of a kind that is not served. */
-  readonly kind: 'unverified' | 'changed' | 'gone';
+  readonly kind: StirredKind;
 }
 
 /** What a verification found of one object, or a correction made of it. */
@@ -57,21 +59,10 @@ export interface Settled {
   readonly wide?: boolean;
 }
 
-/** What is tracked of one release. */
-interface Release {
-  readonly name: string;
-  wide: boolean;
-  entries: Map<TrackedKind, TrackedEntry[]>;
-  outdated: boolean;
-}
-
 interface Waiter {
-  readonly release: Release;
+  readonly release: TrackedRelease;
   readonly done: () => void;
 }
-
-/** Sets of managers are kept once; beyond so many different ones something makes up names, and they are kept per object. */
-const MAX_KNOWN_SETS = 1_000;
 
 /**
  * Notices in one cluster, from metadata alone, that objects of releases may drift (DESIGN §5.1). Level-based: what is
@@ -80,35 +71,31 @@ const MAX_KNOWN_SETS = 1_000;
  * what has changed meanwhile. Made and closed by whoever owns the engagement of the cluster.
  */
 export class ClusterTracker {
-  readonly #cluster: string;
-  readonly #watches: WatchSet;
-  readonly #helmManagers: ReadonlySet<string>;
-  readonly #discovery: Discovery;
+  readonly #dependencies: ClusterTrackerDependencies;
+  readonly #managers: ManagerSets;
   readonly #tracked: Gauge<'cluster'>;
-  readonly #releases = new Map<string, Release>();
+  readonly #releases = new Map<string, TrackedRelease>();
   readonly #kinds = new Map<string, TrackedKind>();
-  readonly #stirs: Stirs<Release>;
+  readonly #stirs: Stirs<ReleaseRef>;
   readonly #unserved: UnservedKinds;
   readonly #waiters = new Set<Waiter>();
-  readonly #managerSets = new Map<string, readonly string[]>();
   readonly #stop = new AbortController();
 
   constructor(dependencies: ClusterTrackerDependencies) {
-    const { cluster, watches, discovery, telemetry, options = {} } = dependencies;
+    const { cluster, watches, discovery, telemetry, onStir, options } = dependencies;
     const log = telemetry.log.with({ cluster });
-    this.#cluster = cluster;
-    this.#watches = watches;
-    this.#discovery = discovery;
-    this.#helmManagers = dependencies.helmManagers;
+    this.#dependencies = dependencies;
+    this.#managers = new ManagerSets(dependencies.helmManagers);
     this.#tracked = gauge(
       telemetry.metrics,
       'capstan_drift_tracked_objects',
       'Objects of releases whose changes are noticed',
       ['cluster'],
     );
-    this.#stirs = new Stirs(({ name }) => {
-      tellSafely(() => dependencies.onStir(name), log);
-    }, options);
+    const onError = (error: unknown): void => {
+      log.error('who is told of stirred objects threw', { err: error });
+    };
+    this.#stirs = new Stirs(({ name }) => onStir(name), onError, options);
     const onServed = (kind: TrackedKind, resource: Resource): void => {
       this.#served(kind, resource);
     };
@@ -122,41 +109,35 @@ export class ClusterTracker {
    */
   track(name: string, inventory: Inventory, options: TrackOptions): void {
     if (this.#stop.signal.aborted) return;
-    const release = this.#releases.get(name) ?? { name, wide: options.wide, entries: new Map(), outdated: false };
-    const before = release.entries;
-    const wasOutdated = release.outdated;
+    const release = this.#releases.get(name) ?? new TrackedRelease(name);
     this.#releases.set(name, release);
-    release.entries = new Map();
-    release.outdated = false;
-    release.wide = options.wide;
-    const isKept = new Set<TrackedEntry>();
+    const wasOutdated = release.isOutdated;
+    const entries = new Map<TrackedKind, TrackedEntry[]>();
+    let isOutdated = false;
     for (const [index, object] of inventory.objects.entries()) {
       const kind = this.#kindFor(object);
-      // Another release's watch, or this one's, shows that the kind is served: what the inventory knows is out of date.
-      if (object.resource === undefined && kind.state.phase === 'watching') release.outdated = true;
-      const entry = this.#entryFor(kind, { release, object, index, options });
-      isKept.add(entry);
-      const entries = release.entries.get(kind);
-      if (entries === undefined) release.entries.set(kind, [entry]);
-      else entries.push(entry);
+      // A watch that gets on shows that the kind is served: the inventory was made of what discovery said before.
+      isOutdated ||= object.resource === undefined && kind.state.phase === 'watching';
+      const entry = entryFor(kind, { release, object, index }, options);
+      const ofKind = entries.get(kind);
+      if (ofKind === undefined) entries.set(kind, [entry]);
+      else ofKind.push(entry);
     }
-    this.#drop(before, isKept);
-    this.#count();
-    if (release.outdated && !wasOutdated) {
-      this.#discovery.invalidate();
-      this.#stirs.add(release);
-    }
+    const before = release.replace(entries);
+    release.isOutdated = isOutdated;
+    this.#drop(before, entries);
+    // Once: if an inventory that is made anew does not know better either, there is no more to be had.
+    if (isOutdated && !wasOutdated) this.#outdate(release);
   }
 
-  /** Tracks nothing of the release any more; unknown names are passed over. */
+  /** Tracks nothing of the release any more; unknown names are passed over. Who waits for its lists is let go. */
   forget(name: string): void {
     const release = this.#releases.get(name);
     if (release === undefined) return;
     this.#releases.delete(name);
     this.#stirs.forget(release);
-    this.#drop(release.entries, new Set());
+    this.#drop(release.replace(new Map()), new Map());
     this.#settleWaiters();
-    this.#count();
   }
 
   /**
@@ -168,19 +149,21 @@ export class ClusterTracker {
     signal.throwIfAborted();
     this.#stop.signal.throwIfAborted();
     const release = this.#releases.get(name);
-    if (release === undefined || isReady(release)) return;
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    const waiter: Waiter = { release, done: () => resolve(undefined) };
-    const onStop = (): void => {
-      reject(this.#stop.signal.reason as Error);
+    if (release === undefined || release.isReady) return;
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const waiter: Waiter = {
+      release,
+      done: () => {
+        resolve(undefined);
+      },
     };
     this.#waiters.add(waiter);
-    this.#stop.signal.addEventListener('abort', onStop, { once: true });
     try {
-      await withTimeout(signal, timeoutMs, async () => promise, `first lists of the objects of ${name}`);
+      const wait = async (): Promise<undefined> => raceAbort(promise, this.#stop.signal);
+      await withTimeout(signal, timeoutMs, wait, `first lists of the objects of ${name}`);
     } finally {
       this.#waiters.delete(waiter);
-      this.#stop.signal.removeEventListener('abort', onStop);
+      resolve(undefined);
     }
   }
 
@@ -189,9 +172,8 @@ export class ClusterTracker {
     const stirred: Stirred[] = [];
     for (const [kind, entries] of this.#releases.get(name)?.entries ?? []) {
       for (const entry of entries) {
-        if (!entry.isStirred) continue;
-        entry.taken = true;
-        stirred.push({ index: entry.index, id: kind.idOf(entry), kind: entry.stirredKind });
+        const how = entry.take();
+        if (how !== undefined) stirred.push({ index: entry.index, id: kind.idOf(entry), kind: how });
       }
     }
     return stirred.sort((one, other) => one.index - other.index);
@@ -199,52 +181,44 @@ export class ClusterTracker {
 
   /**
    * The object was verified, or written, as it is in `verified`: it is not stirred any more, unless the watch has told of
-   * something newer meanwhile. Events up to that version, above all that of our own write, stir nothing.
+   * something newer meanwhile; then `onStir` tells. Events up to that version, above all that of our own write, stir
+   * nothing. What is not tracked is passed over.
    */
   settle(name: string, id: ObjectId, verified: Settled): void {
-    const entry = this.#find(name, id);
     const release = this.#releases.get(name);
-    if (entry === undefined || release === undefined) return;
-    const version = versionNumber(verified.resourceVersion ?? verified.live?.metadata.resourceVersion);
-    const isAhead = version === undefined ? !entry.taken : version < entry.version;
-    const rescoped = this.#rescope(entry, verified);
-    const mark = verified.live === undefined ? ABSENT : this.#mark(verified.live, entry);
-    entry.settled = mark;
-    if (!isAhead) {
-      entry.seen = mark;
-      entry.version = version ?? entry.version;
-    } else if (rescoped && mark !== ABSENT) {
-      // What was seen was seen with other eyes and cannot be compared.
-      entry.settled = UNVERIFIED;
-    }
-    entry.taken = false;
+    const entry = release?.find(id);
+    if (release === undefined || entry === undefined) return;
+    const { live, watch, wide = false } = verified;
+    const rescoped = entry.rescope(this.#managers.of(watch), wide);
+    const mark = live === undefined ? ABSENT : this.#mark(live, entry);
+    entry.settle(mark, versionNumber(verified.resourceVersion ?? live?.metadata.resourceVersion), rescoped);
     if (entry.isStirred) this.#stirs.add(release);
   }
 
-  /** The object is to be looked at again: `take` gives it. `onStir` does not tell, the caller knows. */
+  /** The object is to be looked at again: `take` gives it. `onStir` does not tell, as the caller knows. */
   unsettle(name: string, id: ObjectId): void {
-    const entry = this.#find(name, id);
-    if (entry !== undefined) entry.settled = UNVERIFIED;
+    this.#releases.get(name)?.find(id)?.unsettle();
   }
 
   /** Objects of the release whose kinds the cluster does not serve. */
   unserved(name: string): ObjectId[] {
-    return this.#kindsOf(name).flatMap(([kind, entries]) =>
+    return [...(this.#releases.get(name)?.entries ?? [])].flatMap(([kind, entries]) =>
       kind.state.phase === 'unserved' ? entries.map((entry) => kind.idOf(entry)) : [],
     );
   }
 
   /**
-   * True when a kind of the release that was not served is served now: the inventory should be built anew and tracked with
-   * `keep`. Told through `onStir`.
+   * True when a kind of the release that was not served is served now: the inventory should be made anew and tracked with
+   * `keep`. `onStir` tells.
    */
   isOutdated(name: string): boolean {
-    return this.#releases.get(name)?.outdated ?? false;
+    return this.#releases.get(name)?.isOutdated ?? false;
   }
 
   /** Why changes to some objects of the release are not noticed, one text per kind. Normally empty. */
   problems(name: string): string[] {
-    return this.#kindsOf(name).flatMap(([{ state }]) => (state.phase === 'refused' ? [state.problem] : []));
+    const kinds = this.#releases.get(name)?.entries.keys() ?? [];
+    return [...kinds].flatMap(({ state }) => (state.phase === 'refused' ? [state.problem] : []));
   }
 
   /** Stops every watch and timer; nothing is told afterwards. */
@@ -255,7 +229,7 @@ export class ClusterTracker {
     for (const kind of this.#kinds.values()) kind.stop();
     this.#kinds.clear();
     this.#releases.clear();
-    this.#tracked.remove({ cluster: this.#cluster });
+    this.#tracked.remove({ cluster: this.#dependencies.cluster });
   }
 
   #kindFor(object: InventoryObject): TrackedKind {
@@ -266,10 +240,10 @@ export class ClusterTracker {
       return known;
     }
     const kind = new TrackedKind(object, {
-      watches: this.#watches,
+      watches: this.#dependencies.watches,
       mark: (live, entry) => this.#mark(live, entry),
       stir: (release) => {
-        this.#stirs.add(release as Release);
+        this.#stirs.add(release);
       },
       turned: (turned) => {
         if (turned.state.phase === 'unserved') this.#unserved.add(turned);
@@ -282,35 +256,67 @@ export class ClusterTracker {
     return kind;
   }
 
-  #entryFor(
-    kind: TrackedKind,
-    of: { release: Release; object: InventoryObject; index: number; options: TrackOptions },
-  ): TrackedEntry {
-    const { release, object, index, options } = of;
-    // Where the manifest says null, a field that anybody adds is drift, and no entry of Helm's tells of it.
-    const wide = options.wide || object.nulls.length > 0;
-    const key = keyOf(object.id);
-    const known = kind.find(key, release);
-    if (known === undefined) {
-      const entry = new TrackedEntry(copied(key), release, { index, wide });
-      kind.add(entry);
-      return entry;
+  #served(kind: TrackedKind, resource: Resource): void {
+    this.#unserved.delete(kind);
+    kind.serve(resource);
+    for (const release of kind.unsettleAll()) {
+      release.isOutdated = true;
+      this.#stirs.add(release);
     }
-    known.index = index;
-    if (options.keep && (known.wide || !wide)) return known;
-    known.settled = UNVERIFIED;
-    known.also = NOBODY_ELSE;
-    known.wide = wide;
-    return known;
   }
 
-  #drop(before: ReadonlyMap<TrackedKind, readonly TrackedEntry[]>, isKept: ReadonlySet<TrackedEntry>): void {
-    for (const [kind, entries] of before) {
-      for (const entry of entries) if (!isKept.has(entry)) kind.remove(entry);
-      if (kind.size > 0) continue;
-      kind.stop();
-      this.#unserved.delete(kind);
-      for (const [key, known] of this.#kinds) if (known === kind) this.#kinds.delete(key);
-    }
+  #outdate(release: TrackedRelease): void {
+    this.#dependencies.discovery.invalidate();
+    this.#stirs.add(release);
   }
+
+  /** Takes entries out that a release does not have any more, and with the last entry of a kind the kind. */
+  #drop(
+    before: ReadonlyMap<TrackedKind, readonly TrackedEntry[]>,
+    after: ReadonlyMap<TrackedKind, readonly TrackedEntry[]>,
+  ): void {
+    for (const [kind, entries] of before) {
+      const kept = new Set(after.get(kind));
+      for (const entry of entries) if (!kept.has(entry)) kind.remove(entry);
+      if (kind.size === 0) this.#end(kind);
+    }
+    const size = [...this.#kinds.values()].reduce((sum, kind) => sum + kind.size, 0);
+    this.#tracked.set({ cluster: this.#dependencies.cluster }, size);
+  }
+
+  #end(kind: TrackedKind): void {
+    kind.stop();
+    this.#unserved.delete(kind);
+    for (const [key, known] of this.#kinds) if (known === kind) this.#kinds.delete(key);
+  }
+
+  #mark(object: KubeObject, { also, wide }: TrackedEntry): number {
+    return markOf(object, { helm: this.#dependencies.helmManagers, also, wide });
+  }
+
+  #settleWaiters(): void {
+    for (const { release, done } of this.#waiters) if (release.isReady) done();
+  }
+}
+
+/** The entry that there is, if what was verified of it still holds, else one to be verified. */
+function entryFor(
+  kind: TrackedKind,
+  of: { readonly release: TrackedRelease; readonly object: InventoryObject; readonly index: number },
+  options: TrackOptions,
+): TrackedEntry {
+  const { release, object, index } = of;
+  // Where the manifest says null, a field that anybody adds is drift, and no entry of Helm's tells of it.
+  const wide = options.wide || object.nulls.length > 0;
+  const key = keyOf(object.id);
+  const known = kind.find(key, release);
+  if (known === undefined) {
+    const entry = new TrackedEntry(copied(key), release, index);
+    entry.reset(wide);
+    kind.add(entry);
+    return entry;
+  }
+  known.index = index;
+  if (!options.keep || (wide && !known.wide)) known.reset(wide);
+  return known;
 }

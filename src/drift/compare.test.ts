@@ -220,7 +220,7 @@ describe('what is one', () => {
       [['changed', `${AT_CONTAINER}/env/1/value`]],
     ],
   ];
-  it.each(cases)('%s', (_what, wanted, live, found, id = DEPLOYMENT) => {
+  it.each(cases)('%s', (...[, wanted, live, found, id = DEPLOYMENT]) => {
     expect(differences(wanted, live, { id })).toEqual(found);
   });
 
@@ -262,7 +262,7 @@ const { tree } = fc.letrec<{ tree: JsonValue; node: JsonValue }>((tie) => ({
 }));
 const objects = fc
   .dictionary(fc.stringMatching(/^[a-z]{1,6}$/), tree, { maxKeys: 5 })
-  .map((spec) => ({ spec }) as JsonObject);
+  .map((spec): JsonObject => ({ spec }));
 
 describe('any object', () => {
   it('is the same as itself', () => {

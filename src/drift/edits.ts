@@ -36,7 +36,7 @@ export function removeAt(document: JsonObject, path: Path): boolean {
   const parent = path.slice(0, -1).reduce<JsonValue | undefined>(child, document);
   if (child(parent, last) === undefined) return false;
   if (Array.isArray(parent)) parent.splice(Number(last), 1);
-  else if (isObject(parent)) delete parent[last];
+  else if (isObject(parent)) Reflect.deleteProperty(parent, last);
   return true;
 }
 
@@ -59,23 +59,31 @@ function compareSegments(one: string | number, other: string | number): number {
   return String(one) < String(other) ? -1 : 1;
 }
 
+/** The map or list at a path, made where it is missing: as maps, and the last one as what is asked for. */
 function parentFor(
   document: JsonObject,
   path: Path,
   kind: 'map' | 'list' = 'map',
 ): JsonObject | JsonValue[] | undefined {
-  let here: JsonObject | JsonValue[] = document;
+  let here: JsonObject | JsonValue[] | undefined = document;
   for (const [index, segment] of path.entries()) {
-    const next: JsonValue | undefined = child(here, segment) ?? undefined;
-    const made: JsonValue = next ?? (kind === 'list' && index === path.length - 1 ? [] : {});
-    if (!isObject(made) && !Array.isArray(made)) return undefined;
-    if (next === undefined) {
-      if (Array.isArray(here)) return undefined;
-      here[segment] = made;
-    }
-    here = made;
+    if (here === undefined) return undefined;
+    here = enter(here, segment, kind === 'list' && index === path.length - 1 ? [] : {});
   }
   return here;
+}
+
+function enter(
+  parent: JsonObject | JsonValue[],
+  segment: string | number,
+  missing: JsonObject | JsonValue[],
+): JsonObject | JsonValue[] | undefined {
+  const there = child(parent, segment) ?? undefined;
+  if (there !== undefined) return isObject(there) || Array.isArray(there) ? there : undefined;
+  // A list gets no element by the way.
+  if (Array.isArray(parent)) return undefined;
+  parent[segment] = missing;
+  return missing;
 }
 
 /** The path in `to` of what is at `path` in `from`; where an element is missing there, the place after the last one. */

@@ -23,7 +23,7 @@ const HOOK_ANNOTATION = 'helm.sh/hook';
 export const HELM_SELECTOR = `${HELM_LABEL}=${HELM_LABEL_VALUE}`;
 
 /** What only a server sets. */
-const SERVER_METADATA = [
+const SERVER_METADATA: ReadonlySet<string> = new Set([
   'creationTimestamp',
   'deletionTimestamp',
   'deletionGracePeriodSeconds',
@@ -32,7 +32,7 @@ const SERVER_METADATA = [
   'resourceVersion',
   'selfLink',
   'uid',
-] as const;
+]);
 
 /** Where a manifest is known to carry an empty creationTimestamp that a generator left there. */
 const TEMPLATE_PATHS: readonly Path[] = [
@@ -127,12 +127,8 @@ function objectOf(
   const nulls: Path[] = [];
   const wanted = withoutNulls(document, [], nulls) as JsonObject;
   delete wanted['status'];
-  const metadata = { ...recordAt(wanted, 'metadata') };
-  for (const field of SERVER_METADATA) delete metadata[field];
-  const own = textAt(metadata, 'namespace') ?? release.namespace;
-  // A kind that is not served yet has the namespace that the manifest says; it is looked at again when it is served.
-  const namespace = resource === undefined ? textAt(metadata, 'namespace') : resource.namespaced ? own : undefined;
-  delete metadata['namespace'];
+  const metadata = ownMetadata(wanted);
+  const namespace = namespaceFor(recordAt(wanted, 'metadata'), resource, release.namespace);
   wanted['metadata'] = {
     ...metadata,
     ...(namespace !== undefined && { namespace }),
@@ -143,6 +139,18 @@ function objectOf(
   const name = textAt(metadata, 'name') ?? '';
   const id = { ...kind, ...(namespace !== undefined && { namespace }), name };
   return { id, resource, wanted, nulls: nulls.filter(isUserNull), fromCrds };
+}
+
+function ownMetadata(wanted: JsonObject): JsonObject {
+  const entries = Object.entries(recordAt(wanted, 'metadata'));
+  return Object.fromEntries(entries.filter(([field]) => field !== 'namespace' && !SERVER_METADATA.has(field)));
+}
+
+/** A kind that is not served yet has the namespace that the manifest says; it is looked at again when it is served. */
+function namespaceFor(metadata: JsonObject, resource: Resource | undefined, fallback: string): string | undefined {
+  const own = textAt(metadata, 'namespace');
+  if (resource === undefined) return own;
+  return resource.namespaced ? (own ?? fallback) : undefined;
 }
 
 function helmMetadata(

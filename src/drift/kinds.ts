@@ -92,7 +92,7 @@ export function metricKey(id: ObjectId, path: Path): ((element: JsonValue) => st
 
 function metricIdentity(element: JsonValue): string {
   if (!isObject(element)) return JSON.stringify(element);
-  const type = String(element['type'] ?? '');
+  const type = typeof element['type'] === 'string' ? element['type'] : '';
   const source = element[type.charAt(0).toLowerCase() + type.slice(1)];
   if (!isObject(source)) return type;
   const metric = isObject(source['metric']) ? source['metric'] : {};

@@ -22,7 +22,7 @@ const SUFFIXES: Readonly<Record<string, readonly [base: bigint, power: bigint]>>
 
 /** Digits beyond this are no quantity that a server would take, and would cost time. */
 const MAX_CHARS = 64;
-const MAX_EXPONENT = 40n;
+const MAX_POWER = 80n;
 
 /** Maps whose values are quantities, whatever the kind: those of core types, which custom resources embed. */
 const QUANTITY_MAPS: ReadonlySet<string> = new Set([
@@ -75,18 +75,23 @@ interface Fraction {
 }
 
 function parseQuantity(value: JsonValue): Fraction | undefined {
-  if (typeof value !== 'string' && typeof value !== 'number') return undefined;
-  const text = String(value).trim();
+  const text = typeof value === 'string' || typeof value === 'number' ? String(value).trim() : '';
   if (text.length > MAX_CHARS) return undefined;
-  const match = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/.exec(text);
-  if (match === null) return undefined;
-  const [, sign = '', whole = '', fraction = '', exponent, suffix = ''] = match;
-  if (whole === '' && fraction === '') return undefined;
-  const digits = BigInt(`${whole}${fraction}`) * (sign === '-' ? -1n : 1n);
-  const scale: readonly [bigint, bigint] | undefined =
-    exponent === undefined ? SUFFIXES[suffix] : [10n, BigInt(exponent)];
-  if (scale === undefined || scale[1] > MAX_EXPONENT * 2n || scale[1] < -MAX_EXPONENT) return undefined;
-  return scaled({ numerator: digits, denominator: 10n ** BigInt(fraction.length) }, scale);
+  const end = text.search(/[a-zA-Z]|$/);
+  const scale = scaleOf(text.slice(end));
+  return scale === undefined ? undefined : fractionOf(text.slice(0, end), scale);
+}
+
+function scaleOf(suffix: string): readonly [base: bigint, power: bigint] | undefined {
+  const exponent = /^[eE]([+-]?\d+)$/.exec(suffix)?.[1];
+  const scale = exponent === undefined ? SUFFIXES[suffix] : ([10n, BigInt(exponent)] as const);
+  return scale === undefined || scale[1] > MAX_POWER || scale[1] < -MAX_POWER ? undefined : scale;
+}
+
+function fractionOf(digits: string, scale: readonly [base: bigint, power: bigint]): Fraction | undefined {
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)$/.test(digits)) return undefined;
+  const [whole = '', fraction = ''] = digits.split('.');
+  return scaled({ numerator: BigInt(`${whole}${fraction}`), denominator: 10n ** BigInt(fraction.length) }, scale);
 }
 
 function scaled({ numerator, denominator }: Fraction, [base, power]: readonly [bigint, bigint]): Fraction {

@@ -1,5 +1,4 @@
-import type { Complaint } from '../kube/index.ts';
-import { InvalidError, isKubeError, KubeError, NotFoundError } from '../kube/index.ts';
+import { isKubeError, KubeError, NotFoundError } from '../kube/index.ts';
 import { maskMessage } from './mask.ts';
 import type { InventoryObject, LiveObject } from './types.ts';
 
@@ -30,6 +29,9 @@ const TYPED =
 /** The same for a webhook that does not answer, or is not reachable (500 InternalError). */
 const WEBHOOK = /failed calling webhook|failed to call webhook/;
 
+/** Servers (aggregated ones) that take no such patch: method not allowed, unsupported media type. */
+const UNTYPED: ReadonlySet<number> = new Set([405, 415]);
+
 /** From the validation of Kubernetes' own kinds: the ways in which it says that a field stays what it was. */
 const IMMUTABLE =
   /field is immutable|is immutable|may not (be )?change|cannot (be )?change|can(not| ?not) be (updated|modified)|updates? to .{1,300} (is|are) forbidden|updates? may not change|may only change|is forbidden after creation/i;
@@ -42,20 +44,30 @@ export function namesUnknownFields(error: unknown): error is KubeError {
 /** What kind of refusal an error is; undefined: it is none, and is to be thrown on. */
 export function refusalOf(error: unknown, object: InventoryObject, live?: LiveObject): Refusal | undefined {
   if (!(error instanceof KubeError)) return undefined;
-  const message = maskMessage(error, object, live);
+  const refusal = classify(error);
+  return refusal === undefined ? undefined : { ...refusal, message: maskMessage(error, object, live) };
+}
+
+/** A refusal before its message is made. */
+type Class =
+  | { readonly kind: Exclude<Refusal['kind'], 'invalid'> }
+  | { readonly kind: 'invalid'; readonly fields: readonly string[] };
+
+function classify(error: KubeError): Class | undefined {
+  if (TYPED.test(error.message)) return { kind: 'not-appliable' };
   switch (error.code) {
     case 'Conflict':
     case 'AlreadyExists':
     case 'Gone':
-      return { kind: 'conflict', message };
+      return { kind: 'conflict' };
     case 'NotFound':
-      return { kind: isNamespaceOrKind(error) ? 'waiting' : 'conflict', message };
+      return { kind: isNamespaceOrKind(error) ? 'waiting' : 'conflict' };
     case 'Forbidden':
-      return { kind: error.causes.includes('NamespaceTerminating') ? 'waiting' : 'denied', message };
+      return { kind: error.causes.includes('NamespaceTerminating') ? 'waiting' : 'denied' };
     case 'Invalid':
-      return invalid(error, message);
+      return UNTYPED.has(error.status ?? 0) ? { kind: 'not-appliable' } : classifyInvalid(error);
     case 'Server':
-      return ofServer(error, message);
+      return WEBHOOK.test(error.message) ? { kind: 'denied' } : undefined;
     default:
       return undefined;
   }
@@ -65,27 +77,16 @@ function isNamespaceOrKind(error: KubeError): boolean {
   return error instanceof NotFoundError && (error.notServed || error.message.includes('namespaces "'));
 }
 
-function invalid(error: KubeError, message: string): Refusal {
-  if (error.message.includes('does not support dry run')) return { kind: 'no-dry-run', message };
-  if (TYPED.test(error.message)) return { kind: 'not-appliable', message };
-  if (error instanceof InvalidError && (error.status === 415 || error.status === 405)) {
-    return { kind: 'not-appliable', message };
-  }
+function classifyInvalid(error: KubeError): Class {
+  if (error.message.includes('does not support dry run')) return { kind: 'no-dry-run' };
   const { complaints } = error;
   // A uid that differs is another object under the same name.
-  if (complaints.some(({ field }) => field === 'metadata.uid')) return { kind: 'conflict', message };
-  if (complaints.some(isImmutable) || (complaints.length === 0 && IMMUTABLE.test(error.message))) {
-    return { kind: 'immutable', message };
-  }
+  if (complaints.some(({ field }) => field === 'metadata.uid')) return { kind: 'conflict' };
+  if (saysImmutable(error)) return { kind: 'immutable' };
   const fields = complaints.flatMap(({ field }) => field ?? []);
-  return fields.length > 0 ? { kind: 'invalid', message, fields } : { kind: 'denied', message };
+  return fields.length > 0 ? { kind: 'invalid', fields } : { kind: 'denied' };
 }
 
-function isImmutable(complaint: Complaint): boolean {
-  return IMMUTABLE.test(complaint.text ?? '');
-}
-
-function ofServer(error: KubeError, message: string): Refusal | undefined {
-  if (TYPED.test(error.message)) return { kind: 'not-appliable', message };
-  return WEBHOOK.test(error.message) ? { kind: 'denied', message } : undefined;
+function saysImmutable({ complaints, message }: KubeError): boolean {
+  return complaints.length === 0 ? IMMUTABLE.test(message) : complaints.some(({ text = '' }) => IMMUTABLE.test(text));
 }

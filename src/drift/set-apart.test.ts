@@ -9,7 +9,7 @@ function inventoryObject(annotations: JsonObject): InventoryObject {
 }
 
 function live(metadata: object): LiveObject {
-  return { metadata: { name: 'x', ...metadata } } as LiveObject;
+  return { metadata: { name: 'x', ...metadata } };
 }
 
 const RELEASE = { 'meta.helm.sh/release-name': 'web', 'meta.helm.sh/release-namespace': 'ns' };

@@ -1,5 +1,5 @@
 import { child, isObject } from './twin.ts';
-import type { InventoryObject, JsonObject, JsonValue, LiveObject, PathPattern, Verdict } from './types.ts';
+import type { InventoryObject, JsonObject, LiveObject, PathPattern, Verdict } from './types.ts';
 
 /** On a workload object, in the manifest or live: drift detection leaves it out. */
 export const OPT_OUT_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/drift-detection';
@@ -38,13 +38,14 @@ function foreignOwner(wanted: JsonObject, live: JsonObject): string | undefined 
   const ours = annotations(wanted);
   const theirs = annotations(live);
   if (ours[RELEASE_NAME] === undefined) return undefined;
-  const name = theirs[RELEASE_NAME] ?? ours[RELEASE_NAME];
-  const namespace = theirs[RELEASE_NAMESPACE] ?? ours[RELEASE_NAMESPACE];
-  if (name === ours[RELEASE_NAME] && namespace === ours[RELEASE_NAMESPACE]) return undefined;
-  return `${String(namespace)}/${String(name)}`;
+  const owner = [RELEASE_NAMESPACE, RELEASE_NAME].map((key) => theirs[key] ?? ours[key] ?? '').join('/');
+  return owner === `${ours[RELEASE_NAMESPACE] ?? ''}/${ours[RELEASE_NAME]}` ? undefined : owner;
 }
 
-function annotations(object: JsonObject): Record<string, JsonValue> {
+function annotations(object: JsonObject): Partial<Record<string, string>> {
   const found = child(child(object, 'metadata'), 'annotations');
-  return isObject(found) ? found : {};
+  if (!isObject(found)) return {};
+  return Object.fromEntries(
+    Object.entries(found).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
 }

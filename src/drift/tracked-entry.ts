@@ -2,21 +2,34 @@ import { Buffer } from 'node:buffer';
 import type { KubeObject } from '../kube/index.ts';
 import { ABSENT } from './mark.ts';
 
-/** `settled` of an entry that was never verified, or is to be again. */
-export const UNVERIFIED = -1;
+/** `unverified`: never looked at, or to be looked at again. `gone`: deleted, or without Helm's label, or of a kind that is not served. */
+export type StirredKind = 'unverified' | 'changed' | 'gone';
 
-/** `seen` of an entry that no watch has told of yet. */
+/** `#settled` of an entry that was never verified, or is to be again. */
+const UNVERIFIED = -1;
+
+/** `#seen` of an entry that no watch has told of yet. */
 const UNKNOWN = -2;
 
 /** What most objects have: nobody but Helm owns what the manifest sets. One array for all of them. */
 export const NOBODY_ELSE: readonly string[] = [];
 
-/** The owner's view of what it is told about: any object, known by identity. */
-export type ReleaseRef = object;
+/** A release as its entries know it: by identity. */
+export interface ReleaseRef {
+  readonly name: string;
+  /** Its inventory was made when a kind was not served that is served now. */
+  isOutdated: boolean;
+}
+
+/** Bits of `#flags`. */
+const TAKEN = 1;
+const TOLD = 2;
+const WIDE = 4;
+const ALWAYS_WIDE = 8;
 
 /**
  * One object as one release tracks it. A cluster may have a hundred thousand of them, so it has few fields, all of them
- * small: marks and not objects, numbers and not texts.
+ * small: marks and not objects, numbers and not texts, bits and not booleans.
  */
 export class TrackedEntry {
   /** `namespace/name`, or the name of a cluster-scoped object. */
@@ -24,47 +37,108 @@ export class TrackedEntry {
   readonly release: ReleaseRef;
   /** Where in the release's inventory. */
   index: number;
-  /** Mark of the newest state that the watch told, or that a verification read if that is newer. */
-  seen: number = UNKNOWN;
-  /** Mark of the state that was verified. Equal to `seen`: nothing to do. */
-  settled: number = UNVERIFIED;
-  /** resourceVersion of `seen`; 0 where it is not known: whatever comes next is newer. */
-  version = 0;
-  /** Managers beside Helm's whose entries are in the marks. */
-  also: readonly string[] = NOBODY_ELSE;
-  /** Everybody's entries are in the marks. */
-  wide: boolean;
-  /** `take` gave it away, and `seen` is since what it was. */
-  taken = false;
-  /** The list that is under way has told of it. */
-  told = false;
   /** Another release's entry of the same object. Seldom. */
   next: TrackedEntry | undefined = undefined;
+  /** Mark of the newest state that the watch told, or that a verification read if that is newer. */
+  #seen: number = UNKNOWN;
+  /** Mark of the state that was verified. Equal to `#seen`: nothing to do. */
+  #settled: number = UNVERIFIED;
+  /** resourceVersion of `#seen`; 0 where it is not known: whatever comes next is newer. */
+  #version = 0;
+  #also: readonly string[] = NOBODY_ELSE;
+  #flags = 0;
 
-  constructor(key: string, release: ReleaseRef, at: { readonly index: number; readonly wide: boolean }) {
+  constructor(key: string, release: ReleaseRef, index: number) {
     this.key = key;
     this.release = release;
-    this.index = at.index;
-    this.wide = at.wide;
+    this.index = index;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Managers beside Helm's whose entries are in the marks. */
+  get also(): readonly string[] {
+    return this.#also;
+  }
+
+  /** Everybody's entries are in the marks. */
+  get wide(): boolean {
+    return (this.#flags & (WIDE | ALWAYS_WIDE)) !== 0;
+  }
+
+  /** The list that is under way has told of it. */
+  get told(): boolean {
+    return (this.#flags & TOLD) !== 0;
+  }
+
+  set told(told: boolean) {
+    this.#flag(TOLD, told);
   }
 
   get isStirred(): boolean {
-    return this.seen !== this.settled;
+    return this.#seen !== this.#settled;
   }
 
-  get stirredKind(): 'unverified' | 'changed' | 'gone' {
-    if (this.settled === UNVERIFIED) return 'unverified';
-    return this.seen === ABSENT ? 'gone' : 'changed';
+  /** The owner takes it to look at it; undefined when there is nothing to look at. */
+  take(): StirredKind | undefined {
+    if (!this.isStirred) return undefined;
+    this.#flag(TAKEN, true);
+    if (this.#settled === UNVERIFIED) return 'unverified';
+    return this.#seen === ABSENT ? 'gone' : 'changed';
   }
 
-  /** Takes in what a watch told. True when the owner has something new to do that it was not told of before. */
+  /** Takes in what a watch told. True when the owner has something to do that it was not told of before. */
   see(mark: number, version: number | undefined): boolean {
-    this.version = version ?? 0;
-    if (this.seen === mark) return false;
-    const wasTaken = this.taken;
-    this.seen = mark;
-    this.taken = false;
-    return this.isStirred && (this.settled !== UNVERIFIED || wasTaken);
+    this.#version = version ?? 0;
+    if (this.#seen === mark) return false;
+    const wasTaken = (this.#flags & TAKEN) !== 0;
+    this.#seen = mark;
+    this.#flag(TAKEN, false);
+    return this.isStirred && (this.#settled !== UNVERIFIED || wasTaken);
+  }
+
+  /** To be looked at again. */
+  unsettle(): void {
+    this.#settled = UNVERIFIED;
+  }
+
+  /** What was verified is void, as it was verified against something else. `wide`: from now on, whatever is verified. */
+  reset(wide: boolean): void {
+    this.#settled = UNVERIFIED;
+    this.#also = NOBODY_ELSE;
+    this.#flag(WIDE, false);
+    this.#flag(ALWAYS_WIDE, wide);
+  }
+
+  /** Whose entries are in the marks from now on. True when that changes something. */
+  rescope(also: readonly string[], wide: boolean): boolean {
+    const before = this.wide;
+    this.#flag(WIDE, wide);
+    const changed = before !== this.wide || this.#also !== also;
+    this.#also = also;
+    return changed;
+  }
+
+  /**
+   * The state with this mark was verified. If the watch has told of a newer one, that stays to be looked at; without a
+   * version that is known by its having told of something after `take`.
+   */
+  settle(mark: number, version: number | undefined, rescoped: boolean): void {
+    const isAhead = version === undefined ? (this.#flags & TAKEN) === 0 : version < this.#version;
+    this.#settled = mark;
+    if (!isAhead) {
+      this.#seen = mark;
+      this.#version = version ?? this.#version;
+    } else if (rescoped && mark !== ABSENT) {
+      // What the watch told was marked for other managers and cannot be compared.
+      this.#settled = UNVERIFIED;
+    }
+  }
+
+  #flag(bit: number, on: boolean): void {
+    this.#flags = on ? this.#flags | bit : this.#flags & ~bit;
   }
 }
 

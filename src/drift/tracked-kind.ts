@@ -1,7 +1,6 @@
 import type { Follower, KubeError, KubeObject, Resource, WatchNotice, WatchSet, WatchTarget } from '../kube/index.ts';
-import { isKubeError } from '../kube/index.ts';
 import { ABSENT } from './mark.ts';
-import { copied, keyOfObject, UNVERIFIED, versionNumber } from './tracked-entry.ts';
+import { copied, keyOfObject, partsOf, versionNumber } from './tracked-entry.ts';
 import type { ReleaseRef, TrackedEntry } from './tracked-entry.ts';
 import type { InventoryObject, ObjectId } from './types.ts';
 
@@ -72,10 +71,8 @@ export class TrackedKind implements Follower {
   }
 
   idOf({ key }: TrackedEntry): ObjectId {
-    const slash = key.indexOf('/');
     const { group, version, kind } = this;
-    if (slash === -1) return { group, version, kind, name: key };
-    return { group, version, kind, namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+    return { group, version, kind, ...partsOf(key) };
   }
 
   find(key: string, release: ReleaseRef): TrackedEntry | undefined {
@@ -108,7 +105,7 @@ export class TrackedKind implements Follower {
   unsettleAll(): ReadonlySet<ReleaseRef> {
     const releases = new Set<ReleaseRef>();
     for (const entry of this.#all()) {
-      entry.settled = UNVERIFIED;
+      entry.unsettle();
       releases.add(entry.release);
     }
     for (const release of releases) this.#surroundings.stir(release);
@@ -141,7 +138,7 @@ export class TrackedKind implements Follower {
   }
 
   problem(error: KubeError): void {
-    if (isKubeError(error, 'NotFound')) this.#unserved();
+    if (error.code === 'NotFound') this.#unserved();
     else if (error.handling === 'never') {
       this.#turn({ phase: 'refused', problem: `${this.name} cannot be watched: ${error.message}` });
     }

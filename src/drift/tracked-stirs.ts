@@ -15,16 +15,22 @@ interface Waiting {
   readonly since: number;
 }
 
-/** Tells that releases have something to do, once per burst of events. `tell` must not throw. */
+/** Tells that releases have something to do, once per burst of events. What `tell` throws goes to `onError`. */
 export class Stirs<R> {
   readonly #tell: (release: R) => void;
+  readonly #onError: (error: unknown) => void;
   readonly #quietMs: number;
   readonly #longestMs: number;
   readonly #waiting = new Map<R, Waiting>();
   #closed = false;
 
-  constructor(tell: (release: R) => void, { quietMs = QUIET_MS, longestMs = LONGEST_MS }: StirsOptions = {}) {
+  constructor(
+    tell: (release: R) => void,
+    onError: (error: unknown) => void,
+    { quietMs = QUIET_MS, longestMs = LONGEST_MS }: StirsOptions = {},
+  ) {
     this.#tell = tell;
+    this.#onError = onError;
     this.#quietMs = quietMs;
     this.#longestMs = longestMs;
   }
@@ -38,7 +44,11 @@ export class Stirs<R> {
     }
     const timer = setTimeout(() => {
       this.#waiting.delete(release);
-      this.#tell(release);
+      try {
+        this.#tell(release);
+      } catch (error) {
+        this.#onError(error);
+      }
     }, this.#quietMs);
     timer.unref();
     this.#waiting.set(release, { timer, since: performance.now() });

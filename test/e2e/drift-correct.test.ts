@@ -86,7 +86,7 @@ describe('an object of a release, put back on a real API server', () => {
       `/api/v1/namespaces/${namespace}/configmaps/settings`,
       `/apis/apps/v1/namespaces/${namespace}/deployments/web`,
     ]) {
-      const object = await lab.cluster.api.get<KubeObject>(path);
+      const object = await lab.cluster.api.get(path);
       const managedFields = (object.metadata as { managedFields?: { manager: string }[] }).managedFields ?? [];
       const renamed = managedFields.map((entry) =>
         entry.manager === 'helm' ? { ...entry, manager: 'manager' } : entry,

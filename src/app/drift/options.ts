@@ -57,16 +57,16 @@ export const DRIFT_FLAGS: readonly DriftFlag[] = [
   text('kubeconfig', '', "Kubeconfig; $KUBECONFIG, ~/.kube/config, then the Pod's service account when absent", WHERE),
   text('context', '', 'Context of the kubeconfig; its current one when empty', WHERE),
   {
-    ...text('namespace', '', "Namespace of the releases (HelmReleaseProxies); that of --cluster, then the context's when empty", WHERE),
+    ...text(
+      'namespace',
+      '',
+      "Namespace of the releases (HelmReleaseProxies); that of --cluster, then the context's when empty",
+      WHERE,
+    ),
     letter: 'n',
   },
   { ...boolean('all-namespaces', 'All namespaces', WHERE), letter: 'A' },
-  text(
-    'cluster',
-    '',
-    'On a management cluster: only releases on this Cluster (namespace/name)',
-    WHERE,
-  ),
+  text('cluster', '', 'On a management cluster: only releases on this Cluster (namespace/name)', WHERE),
   boolean('direct', "The releases on the kubeconfig's own cluster, also where it is a management cluster", WHERE),
   text(
     'extra-fields',

@@ -124,7 +124,8 @@ export function objectReport({ object, verification, error }: Finding): ObjectRe
 /** Counts of a whole look. */
 export function summaryOf(clusters: readonly ClusterReport[], releases: readonly ReleaseReport[]): DriftSummary {
   const drifted = releases.filter((release) => release.drifted > 0);
-  const sum = (count: (release: ReleaseReport) => number): number => releases.reduce((total, of) => total + count(of), 0);
+  const sum = (count: (release: ReleaseReport) => number): number =>
+    releases.reduce((total, of) => total + count(of), 0);
   return {
     clusters: clusters.length,
     clustersDrifted: new Set(drifted.map(({ cluster }) => cluster)).size,

@@ -1,10 +1,4 @@
-import {
-  API_GROUP,
-  API_VERSION,
-  HCP_NAME_ANNOTATION,
-  HCP_NAME_LABEL,
-  HRP_KIND,
-} from '../../api/index.ts';
+import { API_GROUP, API_VERSION, HCP_NAME_ANNOTATION, HCP_NAME_LABEL, HRP_KIND } from '../../api/index.ts';
 import type { DriftDetectionSpec, HelmReleaseProxy } from '../../api/index.ts';
 import { NotFoundError } from '../../kube/index.ts';
 import type { CallOptions, KubeClient, Resource } from '../../kube/index.ts';
@@ -100,7 +94,9 @@ function byCluster(proxies: readonly HelmReleaseProxy[]): FleetTarget[] {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([, of]) => {
       const [first] = of;
-      return first === undefined ? [] : [{ cluster: clusterKeyOf(first), releases: of.map(releaseTarget).sort(byName) }];
+      return first === undefined
+        ? []
+        : [{ cluster: clusterKeyOf(first), releases: of.map(releaseTarget).sort(byName) }];
     });
 }
 

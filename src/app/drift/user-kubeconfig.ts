@@ -30,7 +30,11 @@ const ADVICE = 'name one with --kubeconfig, and a context of it with --context';
  * The user's own kubeconfig may run programs and name files. Throws AppError (KUBECONFIG).
  */
 export function connectUser(options: DriftOptions, env: Environment): UserCluster {
-  const common = { userAgent: options.userAgent, requestTimeoutMs: options.timeoutMs, connectTimeoutMs: options.timeoutMs };
+  const common = {
+    userAgent: options.userAgent,
+    requestTimeoutMs: options.timeoutMs,
+    connectTimeoutMs: options.timeoutMs,
+  };
   try {
     const merged = mergedKubeconfig(options.kubeconfig, env.home);
     if (merged === undefined) return connectInCluster(env, common);
@@ -73,7 +77,8 @@ function mergedKubeconfig(list: string, home: string): Section | undefined {
     return undefined;
   }
   const merged: Section = { apiVersion: 'v1', kind: 'Config' };
-  for (const key of ['clusters', 'users', 'contexts']) merged[key] = sections.flatMap((section) => listOf(section[key]));
+  for (const key of ['clusters', 'users', 'contexts'])
+    merged[key] = sections.flatMap((section) => listOf(section[key]));
   merged['current-context'] = sections.map((section) => section['current-context']).find((name) => Boolean(name));
   return merged;
 }
@@ -88,7 +93,8 @@ function readFile(path: string, mustExist: boolean): Section | undefined {
     throw new AppError('KUBECONFIG', `the kubeconfig ${path} cannot be read: ${errorText(error)}`, { advice: ADVICE });
   }
   const root = parseSection(text);
-  if (root === undefined) throw new AppError('KUBECONFIG', `the kubeconfig ${path} is no YAML mapping`, { advice: ADVICE });
+  if (root === undefined)
+    throw new AppError('KUBECONFIG', `the kubeconfig ${path} is no YAML mapping`, { advice: ADVICE });
   return withAbsoluteFiles(root, dirname(path));
 }
 

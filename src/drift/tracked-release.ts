@@ -1,0 +1,42 @@
+import type { ReleaseRef, TrackedEntry } from './tracked-entry.ts';
+import { keyOf } from './tracked-entry.ts';
+import type { TrackedKind } from './tracked-kind.ts';
+import type { ObjectId } from './types.ts';
+
+/** What is tracked of one release. */
+export class TrackedRelease implements ReleaseRef {
+  readonly name: string;
+  isOutdated = false;
+  #entries: ReadonlyMap<TrackedKind, readonly TrackedEntry[]> = new Map();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get entries(): ReadonlyMap<TrackedKind, readonly TrackedEntry[]> {
+    return this.#entries;
+  }
+
+  /** Takes other entries in place of those it had, and gives these back. */
+  replace(
+    entries: ReadonlyMap<TrackedKind, readonly TrackedEntry[]>,
+  ): ReadonlyMap<TrackedKind, readonly TrackedEntry[]> {
+    const before = this.#entries;
+    this.#entries = entries;
+    return before;
+  }
+
+  /** No first list of a kind is under way. */
+  get isReady(): boolean {
+    return [...this.#entries.keys()].every(({ state }) => state.phase !== 'listing');
+  }
+
+  find(id: ObjectId): TrackedEntry | undefined {
+    const key = keyOf(id);
+    for (const kind of this.#entries.keys()) {
+      const entry = kind.group === id.group && kind.kind === id.kind ? kind.find(key, this) : undefined;
+      if (entry !== undefined) return entry;
+    }
+    return undefined;
+  }
+}
