@@ -1,6 +1,7 @@
 /** The binary `capstan`: reads the command line and the environment, runs, and leaves with an exit code. */
 import { readFileSync } from 'node:fs';
-import { AppError, readCommandLine, readEnvironment, runManager } from './app/index.ts';
+import { AppError, readCommandLine, readEnvironment, runDrift, runManager } from './app/index.ts';
+import type { Terminal } from './app/index.ts';
 import { errorText } from './telemetry/index.ts';
 
 /** What a shell reports of a program ended by SIGINT; used when a second signal forces the end. */
@@ -14,7 +15,23 @@ async function main(): Promise<void> {
     process.stdout.write(`${command.text}\n`);
     return;
   }
+  if (command.kind === 'drift') {
+    process.exitCode = await runDrift(command.options, env, terminal(), stopSignal());
+    return;
+  }
   await runManager(command.options, env, stopSignal());
+}
+
+/** Whoever reads may have left (`| head`): that is his right, and no error. */
+function terminal(): Terminal {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    isTerminal: process.stdout.isTTY,
+  };
 }
 
 /** Aborts at the first SIGTERM or SIGINT: drain. The second one ends the process at once. */

@@ -21,7 +21,7 @@ const ENV: Environment = {
 
 async function options(...flags: string[]): Promise<ManagerOptions> {
   const command = await readCommandLine(['manager', ...flags], ENV, '1.2.3');
-  if (command.kind !== 'manager') throw new Error(command.text);
+  if (command.kind !== 'manager') throw new Error(`the command was read as ${command.kind}`);
   return command.options;
 }
 

@@ -2,6 +2,9 @@
 export { readCommandLine } from './command-line.ts';
 export type { Command } from './command-line.ts';
 export { createContainer } from './container.ts';
+export { runDrift } from './drift-command.ts';
+export type { DriftOptions } from './drift/options.ts';
+export type { Terminal } from './drift/terminal.ts';
 export { readEnvironment } from './environment.ts';
 export { AppError } from './errors.ts';
 export { runManager } from './manager-command.ts';

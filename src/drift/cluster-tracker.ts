@@ -5,12 +5,13 @@ import { gauge } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { ABSENT, markOf } from './mark.ts';
 import { copied, keyOf, TrackedEntry, versionNumber } from './tracked-entry.ts';
-import type { ReleaseRef, StirredKind } from './tracked-entry.ts';
+import type { ReleaseRef } from './tracked-entry.ts';
 import { kindKey, TrackedKind } from './tracked-kind.ts';
 import { ManagerSets } from './tracked-managers.ts';
 import { TrackedRelease } from './tracked-release.ts';
 import { Stirs } from './tracked-stirs.ts';
 import type { StirsOptions } from './tracked-stirs.ts';
+import type { Settled, Stirred, TrackOptions } from './tracked-types.ts';
 import { UnservedKinds } from './tracked-unserved.ts';
 import type { UnservedOptions } from './tracked-unserved.ts';
 import type { Inventory, InventoryObject, ObjectId } from './types.ts';
@@ -27,36 +28,6 @@ export interface ClusterTrackerDependencies {
   /** A release has something to `take`, or `isOutdated`. Must not throw. */
   readonly onStir: (release: string) => void;
   readonly options?: ClusterTrackerOptions;
-}
-
-export interface TrackOptions {
-  /** Edits of fields that the manifest does not set count, too (extraFields). */
-  readonly wide: boolean;
-  /** What was verified of objects that were tracked before still holds: the same revision and the same rules. */
-  readonly keep: boolean;
-}
-
-/** An object of which the newest known state is not the one that was verified. */
-export interface Stirred {
-  /** Its place in the inventory that was tracked. */
-  readonly index: number;
-  readonly id: ObjectId;
-  readonly kind: StirredKind;
-}
-
-/** What a verification found of one object, or a correction made of it. */
-export interface Settled {
-  /** The object that was read or written; absent when there is none. */
-  readonly live?: KubeObject;
-  /** Of `live`, where it does not say. */
-  readonly resourceVersion?: string;
-  /** A verdict's `watch`: managers whose edits stir the object, too. */
-  readonly watch: readonly string[];
-  /**
-   * Everybody's edits stir the object: for one that is left drifting. A field that was taken away is nobody's, so whoever
-   * puts it back leaves no trace in the entries of Helm or of `watch`.
-   */
-  readonly wide?: boolean;
 }
 
 interface Waiter {
@@ -95,7 +66,11 @@ export class ClusterTracker {
     const onError = (error: unknown): void => {
       log.error('who is told of stirred objects threw', { err: error });
     };
-    this.#stirs = new Stirs(({ name }) => onStir(name), onError, options);
+    const tell = ({ name }: ReleaseRef): void => {
+      // What was put back as it was, or settled meanwhile, needs nobody.
+      if (this.#releases.get(name)?.isStirred === true) onStir(name);
+    };
+    this.#stirs = new Stirs(tell, onError, options);
     const onServed = (kind: TrackedKind, resource: Resource): void => {
       this.#served(kind, resource);
     };

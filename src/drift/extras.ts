@@ -16,8 +16,14 @@ const MAX_SINGLE_TRIES = 10;
 
 const REFUSED = 'refused';
 
-/** kubectl's own record of an edit: it says nothing to any controller, and the next `kubectl apply` writes it again. */
-const BOOKKEEPING = 'kubectl.kubernetes.io/last-applied-configuration';
+/**
+ * kubectl's own records: of an edit, which says nothing to any controller and which the next `kubectl apply` writes again; and
+ * of a restart that was asked for, which would come a second time if it were taken away.
+ */
+const RECORDS: ReadonlySet<string | number> = new Set([
+  'kubectl.kubernetes.io/last-applied-configuration',
+  'kubectl.kubernetes.io/restartedAt',
+]);
 
 /**
  * Fields that somebody put in (drift.md §8, scenarios 1 and 14): where the manifest says null, in every mode; elsewhere, when
@@ -64,7 +70,7 @@ function nulled(look: Look): Path[] {
 
 /** Owned by hand and not in the manifest, the highest path of which all is owned so: a probe, not each of its fields. */
 function addedByHand(look: Look): Path[] {
-  const unknown = look.owners.unknown().filter((path) => isComparable(path));
+  const unknown = look.owners.unknown().filter(isComparable);
   if (unknown.length === 0) return [];
   const owned = new Set(unknown.map(pointerOf));
   const notSet = pathsNotSet(look);
@@ -101,10 +107,10 @@ function isOwned(leaf: Path, owned: ReadonlySet<string>): boolean {
 
 /** Of metadata, labels and annotations: a finalizer or an owner that is taken away is somebody's clean-up that never comes. */
 function isComparable(path: Path): boolean {
-  const [top, second, third] = path;
+  const [top, second] = path;
   if (top === 'status' || top === 'apiVersion' || top === 'kind') return false;
-  if (top !== 'metadata') return true;
-  return (second === 'labels' || second === 'annotations') && third !== BOOKKEEPING;
+  if (path.some((segment) => RECORDS.has(segment))) return false;
+  return top !== 'metadata' || second === 'labels' || second === 'annotations';
 }
 
 function withoutInner(paths: readonly Path[]): Path[] {

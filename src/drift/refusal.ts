@@ -1,3 +1,4 @@
+import type { KubeErrorCode } from '../kube/index.ts';
 import { isKubeError, KubeError, NotFoundError } from '../kube/index.ts';
 import { maskMessage } from './mask.ts';
 import type { InventoryObject, LiveObject } from './types.ts';
@@ -54,24 +55,18 @@ type Class =
   | { readonly kind: 'invalid'; readonly fields: readonly string[] };
 
 function classify(error: KubeError): Class | undefined {
-  if (TYPED.test(error.message)) return { kind: 'not-appliable' };
-  switch (error.code) {
-    case 'Conflict':
-    case 'AlreadyExists':
-    case 'Gone':
-      return { kind: 'conflict' };
-    case 'NotFound':
-      return { kind: isNamespaceOrKind(error) ? 'waiting' : 'conflict' };
-    case 'Forbidden':
-      return { kind: error.causes.includes('NamespaceTerminating') ? 'waiting' : 'denied' };
-    case 'Invalid':
-      return UNTYPED.has(error.status ?? 0) ? { kind: 'not-appliable' } : classifyInvalid(error);
-    case 'Server':
-      return WEBHOOK.test(error.message) ? { kind: 'denied' } : undefined;
-    default:
-      return undefined;
-  }
+  return TYPED.test(error.message) ? { kind: 'not-appliable' } : CLASSES[error.code]?.(error);
 }
+
+const CLASSES: Readonly<Partial<Record<KubeErrorCode, (error: KubeError) => Class | undefined>>> = {
+  Conflict: () => ({ kind: 'conflict' }),
+  AlreadyExists: () => ({ kind: 'conflict' }),
+  Gone: () => ({ kind: 'conflict' }),
+  NotFound: (error) => ({ kind: isNamespaceOrKind(error) ? 'waiting' : 'conflict' }),
+  Forbidden: ({ causes }) => ({ kind: causes.includes('NamespaceTerminating') ? 'waiting' : 'denied' }),
+  Invalid: (error) => (UNTYPED.has(error.status ?? 0) ? { kind: 'not-appliable' } : classifyInvalid(error)),
+  Server: ({ message }) => (WEBHOOK.test(message) ? { kind: 'denied' } : undefined),
+};
 
 function isNamespaceOrKind(error: KubeError): boolean {
   return error instanceof NotFoundError && (error.notServed || error.message.includes('namespaces "'));

@@ -126,7 +126,7 @@ export class TrackedEntry {
    * version that is known by its having told of something after `take`.
    */
   settle(mark: number, version: number | undefined, rescoped: boolean): void {
-    const isAhead = version === undefined ? (this.#flags & TAKEN) === 0 : version < this.#version;
+    const isAhead = version === undefined ? this.#hasToldSinceTake : version < this.#version;
     this.#settled = mark;
     if (!isAhead) {
       this.#seen = mark;
@@ -135,6 +135,10 @@ export class TrackedEntry {
       // What the watch told was marked for other managers and cannot be compared.
       this.#settled = UNVERIFIED;
     }
+  }
+
+  get #hasToldSinceTake(): boolean {
+    return this.#seen !== UNKNOWN && (this.#flags & TAKEN) === 0;
   }
 
   #flag(bit: number, on: boolean): void {

@@ -1,11 +1,9 @@
 import type { Follower, KubeError, KubeObject, Resource, WatchNotice, WatchSet, WatchTarget } from '../kube/index.ts';
+import { HELM_SELECTOR } from './inventory.ts';
 import { ABSENT } from './mark.ts';
 import { copied, keyOfObject, partsOf, versionNumber } from './tracked-entry.ts';
 import type { ReleaseRef, TrackedEntry } from './tracked-entry.ts';
 import type { InventoryObject, ObjectId } from './types.ts';
-
-/** Helm sets it on every object of a release but those of crds/ (helm.sh/docs/chart_best_practices/labels). */
-const HELM_LABEL = 'app.kubernetes.io/managed-by=Helm';
 
 /** How the tracker stands to the objects of one kind. */
 export type KindState =
@@ -195,7 +193,7 @@ export class TrackedKind implements Follower {
 
 function targetOf(resource: Resource, fromCrds: boolean): WatchTarget {
   const target = { resource, form: 'metadata', keepManagedFields: true } as const;
-  return fromCrds ? target : { ...target, labelSelector: HELM_LABEL };
+  return fromCrds ? target : { ...target, labelSelector: HELM_SELECTOR };
 }
 
 function* chain(first: TrackedEntry | undefined): Generator<TrackedEntry> {

@@ -31,6 +31,13 @@ export class TrackedRelease implements ReleaseRef {
     return [...this.#entries.keys()].every(({ state }) => state.phase !== 'listing');
   }
 
+  /** There is something to do for its owner. */
+  get isStirred(): boolean {
+    if (this.isOutdated) return true;
+    for (const entries of this.#entries.values()) if (entries.some((entry) => entry.isStirred)) return true;
+    return false;
+  }
+
   find(id: ObjectId): TrackedEntry | undefined {
     const key = keyOf(id);
     for (const kind of this.#entries.keys()) {

@@ -1,11 +1,16 @@
 /**
  * The room `reconcilers`: what becomes of HelmChartProxies and HelmReleaseProxies. A newcomer reads `types.ts` (what is
- * needed from below, and the contract of a strategy), then `chart-proxy/` and `release-proxy/`.
+ * needed from below, and the contract of a strategy), then `chart-proxy/`, `release-proxy/` and `drift/`.
  */
 import type { HelmReleaseProxy } from '../api/index.ts';
 import type { Runnable } from '../runtime/index.ts';
 import { ChartProxyControllers } from './chart-proxy/index.ts';
+import { createDriftController } from './drift/index.ts';
+import { ReleaseLocks } from './release-locks.ts';
 import { createReleaseProxyController } from './release-proxy/index.ts';
+import { ReleaseMemories } from './release-proxy/memory.ts';
+import { ReleaseReaders } from './release-proxy/readers.ts';
+import { defaultTools } from './release-proxy/tools.ts';
 import { HRP } from './resources.ts';
 import { ManagementCaches } from './shared.ts';
 import { StatusWriter } from './status-writer.ts';
@@ -27,6 +32,19 @@ export function createReconcilers(deps: ReconcilerDependencies): Runnable[] {
     namespace: deps.options.namespace,
     log: deps.telemetry.log,
   });
-  const shared = { caches, writer: new StatusWriter<HelmReleaseProxy>(deps.management.client, HRP) };
-  return [caches, new ChartProxyControllers(deps, shared), createReleaseProxyController(deps, shared)];
+  const tools = defaultTools(deps.telemetry);
+  const shared = {
+    caches,
+    writer: new StatusWriter<HelmReleaseProxy>(deps.management.client, HRP),
+    readers: new ReleaseReaders(tools.createReader),
+    memories: new ReleaseMemories(),
+    locks: new ReleaseLocks(),
+    tools,
+  };
+  return [
+    caches,
+    new ChartProxyControllers(deps, shared),
+    createReleaseProxyController(deps, shared),
+    createDriftController(deps, shared),
+  ];
 }

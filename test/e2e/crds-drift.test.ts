@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import type { DriftDetectionSpec, DriftRule, DriftStatus } from '../../src/api/index.ts';
 import { parsePointer } from '../../src/drift/pointer.ts';
 import type { Environment, KubeObject, RestClient, TestCluster } from '../support/index.ts';
@@ -139,6 +142,25 @@ describe.each(KINDS)('driftDetection of a $kind', ({ make }) => {
     const long = Array.from({ length: 18 }, (_, index) => `/${'b'.repeat(1000)}/${index}`);
     expect(await refusal(make({ ignore: rules(50, long) }))).toBe('');
   });
+});
+
+it('the examples of docs/drift.md are taken, and nothing of them is dropped', async () => {
+  const page = await readFile(join(import.meta.dirname, '../../docs/drift.md'), 'utf8');
+  const blocks = [...page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text]) => parse(text ?? '') as object);
+  let seen = 0;
+  for (const block of blocks) {
+    if ('driftDetection' in block) {
+      const made = await api.create<ChartProxyObject>(HCPS, withDrift(chartProxy, block.driftDetection));
+      expect(made.spec.driftDetection).toEqual(block.driftDetection);
+      seen += 1;
+    } else if ('drift' in block) {
+      const made = await api.create<ReleaseProxyObject>(HRPS, releaseProxy({}));
+      const { drift } = block;
+      expect(await api.patch(`${pathOf(made)}/status`, { status: { drift } })).toMatchObject({ status: { drift } });
+      seen += 1;
+    }
+  }
+  expect(seen).toBeGreaterThan(5);
 });
 
 describe('status.drift of a HelmReleaseProxy', () => {

@@ -45,3 +45,51 @@ spec:
                 items: { type: array, items: { type: object, properties: { name: { type: string }, value: { type: string } } } }
 ${extra}`;
 }
+
+/** One of each of the kinds that charts are made of, written as people do: defaults spelled out, quantities, names for ports. */
+export const ONE_OF_EACH = `apiVersion: v1
+kind: Service
+metadata: { name: s }
+spec: { type: NodePort, selector: { a: b }, ports: [{ name: http, port: 80, targetPort: http }, { name: dns, port: 53, protocol: UDP }], sessionAffinity: None }
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: { name: p }
+spec: { minAvailable: 1, selector: { matchLabels: { a: b } } }
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: { name: i }
+spec: { rules: [{ host: a.test, http: { paths: [{ path: /, pathType: Prefix, backend: { service: { name: s, port: { number: 80 } } } }] } }] }
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: { name: h }
+spec: { scaleTargetRef: { apiVersion: apps/v1, kind: Deployment, name: d }, maxReplicas: 3, metrics: [{ type: Resource, resource: { name: memory, target: { type: AverageValue, averageValue: 1024Mi } } }, { type: Resource, resource: { name: cpu, target: { type: Utilization, averageUtilization: 80 } } }] }
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: { name: c }
+spec: { schedule: "* * * * *", suspend: false, jobTemplate: { spec: { template: { spec: { restartPolicy: Never, containers: [{ name: c, image: i, resources: { limits: { cpu: 1 } } }] } } } } }
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: { name: np }
+spec: { podSelector: {}, policyTypes: [Ingress], ingress: [{}] }
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: { name: sa }
+automountServiceAccountToken: false
+imagePullSecrets: [{ name: x }]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: { name: pvc }
+spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 1024Mi } }, storageClassName: "" }
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: { name: ds }
+spec: { selector: { matchLabels: { a: b } }, template: { metadata: { labels: { a: b }, annotations: {} }, spec: { hostNetwork: false, volumes: [{ name: v, configMap: { name: x, defaultMode: 0644 } }, { name: e, emptyDir: {} }], tolerations: [{ operator: Exists }], containers: [{ name: c, image: i, volumeMounts: [{ name: v, mountPath: /v }], securityContext: { privileged: false } }] } } }
+`;

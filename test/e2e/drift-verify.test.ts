@@ -3,7 +3,7 @@ import type { FieldDrift, Verification } from '../../src/drift/types.ts';
 import { pointerOf } from '../../src/drift/pointer.ts';
 import type { Environment } from '../support/index.ts';
 import { eventually, startEnvironment } from '../support/index.ts';
-import { configMap, deployment, widgetCrd } from './drift-manifests.ts';
+import { configMap, deployment, ONE_OF_EACH, widgetCrd } from './drift-manifests.ts';
 import { DriftLab } from './drift-release.ts';
 import { MutatingWebhook } from './mutating-webhook.ts';
 
@@ -61,6 +61,17 @@ describe('an object of a release, compared on a real API server', () => {
         { change: 'changed', path: '/data/colour', wanted: 'blue', live: 'red', manager: 'kubectl-patch' },
         { change: 'removed', path: '/data/size', wanted: '1', live: undefined, manager: undefined },
       ]);
+    });
+  }
+
+  for (const helm of [3, 4] as const) {
+    it(`finds one of each kind that helm ${helm} installed in sync, without a dry run, and nothing added`, async () => {
+      const release = await lab.install(`each-${helm}`, ONE_OF_EACH, { helm });
+      for (const { id } of (await release.inventory()).objects) {
+        const { verdict, notes } = await release.verify(id.kind, { extraFields: 'Report' });
+        expect({ kind: id.kind, state: verdict.state, notes }).toEqual({ kind: id.kind, state: 'InSync', notes: [] });
+      }
+      expect(release.dryRuns).toBe(0);
     });
   }
 
@@ -301,6 +312,7 @@ status: { replicas: 0 }
       spec: { template: { spec: { hostAliases: [{ ip: '10.0.0.1', hostnames: ['x'] }] } } },
     });
     await release.kubectl('annotate', 'deployment/web', 'team=blue');
+    await release.kubectl('rollout', 'restart', 'deployment/web');
     expect((await release.verify('Deployment')).verdict).toMatchObject({ state: 'InSync' });
     const found = fields(await release.verify('Deployment', { extraFields: 'Report' }));
     expect(found.map(({ path }) => path).sort()).toEqual([

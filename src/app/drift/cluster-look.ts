@@ -89,21 +89,23 @@ async function compareAll(
   gone: (error: unknown) => void,
 ): Promise<Omit<ClusterLook, 'unknown'>> {
   const queue = new PQueue({ concurrency: RELEASES_AT_A_TIME });
-  let lost: string | undefined;
+  /** Why the cluster was lost: what failed first, then what that ended. */
+  const losses: string[] = [];
   const compare = async (question: ReleaseQuestion): Promise<ComparedRelease> => {
-    if (lost !== undefined) return failedRelease(tools.name, question, NOT_REACHED);
+    if (losses.length > 0) return failedRelease(tools.name, question, NOT_REACHED);
     try {
       return await compareRelease(tools, question, options);
     } catch (error) {
-      if (lost === undefined && !isClusterGone(error)) throw error;
-      lost ??= explain(error);
+      if (losses.length === 0 && !isClusterGone(error)) throw error;
+      losses.push(explain(error));
       // What else is asked of this cluster would fail as well, each after its time limit.
       gone(error);
       return failedRelease(tools.name, question, NOT_REACHED);
     }
   };
   const releases = await Promise.all(questions.map(async (question) => queue.add(async () => compare(question))));
-  return { cluster: { name: tools.name, ...(lost !== undefined && { error: lost }) }, releases };
+  const [error] = losses;
+  return { cluster: { name: tools.name, ...(error !== undefined && { error }) }, releases };
 }
 
 async function questionsOf(tools: ClusterTools, wanted: Wanted): Promise<readonly ReleaseQuestion[]> {

@@ -1,5 +1,8 @@
-import { isKubeError } from '../../kube/index.ts';
+import { isKubeError, KubeError } from '../../kube/index.ts';
 import { errorText } from '../../telemetry/index.ts';
+
+/** Errors whose texts are about the way to the object. */
+const TELL_NO_VALUES: ReadonlySet<string> = new Set(['Forbidden', 'Unauthorized', 'Network', 'TimedOut']);
 
 /** An error for people: without method and path. A server's "forbidden" names user, verb, resource and namespace itself. */
 export function explain(error: unknown): string {
@@ -10,7 +13,7 @@ export function explain(error: unknown): string {
 
 /** The same about one object: of a Secret, the server's own words may quote values. */
 export function explainAbout(error: unknown, isSecret: boolean): string {
-  if (!isSecret || !isKubeError(error) || isKubeError(error, 'Forbidden', 'Network', 'TimedOut')) return explain(error);
+  if (!isSecret || !(error instanceof KubeError) || TELL_NO_VALUES.has(error.code)) return explain(error);
   return `${error.code}${error.status === undefined ? '' : ` (HTTP ${error.status})`}`;
 }
 

@@ -97,6 +97,8 @@ export const DRIFT_FLAGS: readonly DriftFlag[] = [
   boolean('allow-exec-plugins', 'Kubeconfigs of workload clusters may run programs (exec, auth-provider)', REQUESTS),
 ];
 
+const EXTRA_FIELDS = ['Ignore', 'Report', 'Remove'] as const;
+
 /** A USAGE error with the advice to read this command's help. */
 export function driftUsage(message: string): ReturnType<typeof usage> {
   return usage(message, 'drift');
@@ -118,8 +120,7 @@ export function driftOptions(
     cluster: clusterKey(read.text('cluster')),
     direct: read.flag('direct'),
     names,
-    extraFields:
-      read.text('extra-fields') === '' ? undefined : read.oneOf('extra-fields', ['Ignore', 'Report', 'Remove']),
+    extraFields: read.text('extra-fields') === '' ? undefined : read.oneOf('extra-fields', EXTRA_FIELDS),
     includeCRDs: read.flag('include-crds'),
     dryRun: !read.flag('no-dry-run'),
     view: view(read.flag('diff'), read.flag('ignore-rules')),

@@ -1,8 +1,10 @@
 import type { DriftDetectionSpec } from '../../api/index.ts';
-import { buildInventory, compileRules, verifyObject } from '../../drift/index.ts';
+import { buildInventory, verifyObject } from '../../drift/index.ts';
 import type { ComparisonPolicy, Inventory, InventoryObject } from '../../drift/index.ts';
 import type { ReleaseMark } from '../../helm/index.ts';
 import type { CallOptions, Discovery, KubeClient } from '../../kube/index.ts';
+import { policyOf, unmatchedRules } from '../../reconcilers/drift/policy.ts';
+import type { DriftPolicy } from '../../reconcilers/drift/policy.ts';
 import { explain, explainAbout, isClusterGone } from './explain.ts';
 import type { DriftOptions } from './options.ts';
 import { isDrift, isRemarkable, objectReport } from './report.ts';
@@ -29,7 +31,7 @@ export interface ReleaseQuestion {
 }
 
 /** Field managers that are Helm: its own name, and CAAPH's, whose binary is called so. */
-const HELM_MANAGERS: ReadonlySet<string> = new Set(['helm', 'manager']);
+const HELM_MANAGERS: readonly string[] = ['helm', 'manager'];
 
 /**
  * Compares a release's objects with its deployed revision. What fails about the release is in its report; rejects only
@@ -75,15 +77,19 @@ async function compareRevision(
   const { deployed, options } = of;
   const content = await readContent(tools.client, deployed, tools.call);
   if (content === undefined) return failedRelease(tools.name, question, 'its record went while it was read');
-  const crds = options.includeCRDs || question.drift.includeCRDs === true ? content.crds() : [];
+  const policy = policyFor(question.drift, options);
   const { namespace, name } = question;
   const inventory = await buildInventory(
-    { release: { namespace, name }, revision: deployed.revision, documents: content.documents, crds },
+    {
+      release: { namespace, name },
+      revision: deployed.revision,
+      documents: content.documents,
+      crds: policy.includeCRDs ? content.crds() : [],
+    },
     tools.discovery,
     tools.call,
   );
-  const policy = policyFor(question.drift, options);
-  const findings = await Promise.all(inventory.objects.map(async (object) => verify(tools, object, policy)));
+  const findings = await Promise.all(inventory.objects.map(async (object) => verify(tools, object, policy.comparison)));
   const remarkable = findings.filter(isRemarkable);
   const report: ReleaseReport = {
     cluster: tools.name,
@@ -100,14 +106,16 @@ async function compareRevision(
   return { report, findings: remarkable };
 }
 
-/** As the HelmReleaseProxy says, flags before it. */
-function policyFor(drift: DriftDetectionSpec, options: DriftOptions): ComparisonPolicy {
-  return {
-    extraFields: options.extraFields ?? drift.extraFields ?? 'Ignore',
-    ignore: compileRules(drift.ignore ?? [], 'ignore'),
-    quantities: compileRules(drift.quantities ?? [], 'quantities'),
-    helmManagers: HELM_MANAGERS,
-  };
+/** As the HelmReleaseProxy says, flags before it. Whether drift is to be corrected is no matter here. */
+function policyFor(drift: DriftDetectionSpec, options: DriftOptions): DriftPolicy {
+  return policyOf(
+    {
+      ...drift,
+      ...(options.extraFields !== undefined && { extraFields: options.extraFields }),
+      ...(options.includeCRDs && { includeCRDs: true }),
+    },
+    { mode: 'Warn', helmManagers: HELM_MANAGERS },
+  );
 }
 
 async function verify(tools: ClusterTools, object: InventoryObject, policy: ComparisonPolicy): Promise<Finding> {
@@ -128,9 +136,6 @@ function notesOn({ history = [] }: ReleaseQuestion, deployed: ReleaseMark): stri
   ];
 }
 
-function notesFrom(inventory: Inventory, { ignore, quantities }: ComparisonPolicy): string[] {
-  return [
-    ...inventory.problems,
-    ...[ignore, quantities].flatMap((rules) => [...rules.problems, ...rules.unmatched(inventory.objects)]),
-  ];
+function notesFrom(inventory: Inventory, policy: DriftPolicy): string[] {
+  return [...inventory.problems, ...policy.problems, ...unmatchedRules(policy, inventory.objects)];
 }

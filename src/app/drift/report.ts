@@ -1,7 +1,7 @@
 /** What `capstan drift` found, as -o json and yaml print it: docs/cli.md describes it, and it only grows. */
 import type { ReportedField } from '../../drift/index.ts';
 import { describeFields } from '../../drift/index.ts';
-import type { InventoryObject, Verification } from '../../drift/index.ts';
+import type { InventoryObject, Verdict, Verification } from '../../drift/index.ts';
 
 export interface DriftReport {
   readonly kind: 'DriftReport';
@@ -96,29 +96,36 @@ export function isDrift(finding: Finding): boolean {
 /** One object for the report: bounded, and without values of Secrets. */
 export function objectReport({ object, verification, error }: Finding): ObjectReport {
   const { group, version, kind, namespace, name } = object.id;
-  const id = {
+  return {
     apiVersion: group === '' ? version : `${group}/${version}`,
     kind,
     ...(namespace !== undefined && { namespace }),
     name,
+    ...(verification === undefined
+      ? { state: 'Unknown', message: error ?? 'not compared' }
+      : { ...verdictReport(object, verification.verdict), ...notesOf(verification) }),
   };
-  if (verification === undefined) return { ...id, state: 'Unknown', message: error ?? 'not compared' };
-  const { verdict, notes } = verification;
-  const withNotes = notes.length === 0 ? {} : { notes };
+}
+
+function verdictReport({ id }: InventoryObject, verdict: Verdict): Pick<ObjectReport, 'state'> & Partial<ObjectReport> {
   switch (verdict.state) {
     case 'Modified': {
-      const { fields, more } = describeFields(object.id, verdict.fields, MAX_FIELDS);
-      return { ...id, state: 'Modified', fields, ...(more > 0 && { moreFields: more }), ...withNotes };
+      const { fields, more } = describeFields(id, verdict.fields, MAX_FIELDS);
+      return { state: 'Modified', fields, ...(more > 0 && { moreFields: more }) };
     }
     case 'Foreign':
-      return { ...id, state: 'Foreign', message: `belongs to the release ${verdict.owner}`, ...withNotes };
+      return { state: 'Foreign', message: `belongs to the release ${verdict.owner}` };
     case 'NotServed':
-      return { ...id, state: 'NotServed', message: 'the cluster does not serve this kind', ...withNotes };
+      return { state: 'NotServed', message: 'the cluster does not serve this kind' };
     case 'Terminating':
-      return { ...id, state: 'Terminating', message: 'is being deleted', ...withNotes };
+      return { state: 'Terminating', message: 'is being deleted' };
     default:
-      return { ...id, state: 'Missing', ...withNotes };
+      return { state: 'Missing' };
   }
+}
+
+function notesOf({ notes }: Verification): Pick<ObjectReport, 'notes'> {
+  return notes.length === 0 ? {} : { notes };
 }
 
 /** Counts of a whole look. */

@@ -71,7 +71,7 @@ function connectInCluster(env: Environment, common: Omit<ConnectionOptions, 'clu
 function mergedKubeconfig(list: string, home: string): Section | undefined {
   const named = list.split(delimiter).filter((path) => path !== '');
   const paths = named.length > 0 || home === '' ? named : [join(home, '.kube', 'config')];
-  const sections = paths.flatMap((path) => readFile(path, named.length === 1) ?? []);
+  const sections = paths.map((path) => readFile(path, named.length === 1)).filter((section) => section !== undefined);
   if (sections.length === 0) {
     if (named.length > 0) throw new AppError('KUBECONFIG', `none of ${named.join(', ')} is there`, { advice: ADVICE });
     return undefined;
@@ -90,7 +90,8 @@ function readFile(path: string, mustExist: boolean): Section | undefined {
   } catch (error) {
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
     if (missing && !mustExist) return undefined;
-    throw new AppError('KUBECONFIG', `the kubeconfig ${path} cannot be read: ${errorText(error)}`, { advice: ADVICE });
+    const why = missing ? 'is not there' : `cannot be read: ${errorText(error)}`;
+    throw new AppError('KUBECONFIG', `the kubeconfig ${path} ${why}`, { advice: ADVICE, cause: error });
   }
   const root = parseSection(text);
   if (root === undefined)
@@ -111,15 +112,17 @@ function parseSection(text: string): Section | undefined {
 function withAbsoluteFiles(root: Section, directory: string): Section {
   for (const [list, kind, fields] of FILE_FIELDS) {
     for (const entry of listOf(root[list])) {
-      const inner = isSection(entry) ? entry[kind] : undefined;
-      if (!isSection(inner)) continue;
-      for (const field of fields) {
-        const path = inner[field];
-        if (typeof path === 'string' && path !== '' && !isAbsolute(path)) inner[field] = join(directory, path);
-      }
+      if (isSection(entry) && isSection(entry[kind])) makeAbsolute(entry[kind], fields, directory);
     }
   }
   return root;
+}
+
+function makeAbsolute(section: Section, fields: readonly string[], directory: string): void {
+  for (const field of fields) {
+    const path = section[field];
+    if (typeof path === 'string' && path !== '' && !isAbsolute(path)) section[field] = join(directory, path);
+  }
 }
 
 function currentContext(merged: Section): string {

@@ -9,9 +9,8 @@ import type { ConditionInput } from '../conditions.ts';
 import type { Strategy } from '../types.ts';
 import { notConnectedCondition, whyNotConnected } from './cluster-access.ts';
 import { helmOptions } from './options.ts';
-import { uidOf } from './parts.ts';
 import type { Parts } from './parts.ts';
-import { clusterKeyOf, clusterNameOf, isForced, isOfCluster, releaseKeyOf } from './proxy.ts';
+import { clusterKeyOf, clusterNameOf, isForced, isOfCluster, releaseKeyOf, uidOf } from './proxy.ts';
 import {
   RELEASE_READY,
   clusterAvailable,

@@ -5,17 +5,17 @@ import type { Request, Runnable } from '../../runtime/index.ts';
 import type { ManagementCaches } from '../shared.ts';
 import type { StatusWriter } from '../status-writer.ts';
 import type { ReconcilerDependencies } from '../types.ts';
-import { ReleaseMemories } from './memory.ts';
+import type { ReleaseLocks } from '../release-locks.ts';
+import type { ReleaseMemories } from './memory.ts';
 import { helmOptions, waits } from './options.ts';
 import type { Parts, ReleaseCaches, ReleaseTools } from './parts.ts';
 import { BY_CLUSTER, BY_RELEASE, byCluster, byRelease } from './proxy.ts';
-import { ReleaseReaders } from './readers.ts';
+import type { ReleaseReaders } from './readers.ts';
 import { ReleaseProxyReconciler } from './reconciler.ts';
 import { ReleaseNames } from './release-name.ts';
 import { RepositoryAccess } from './repository-access.ts';
 import { ReleaseProxySources } from './sources.ts';
 import { StrategyRegistry } from './strategies.ts';
-import { defaultTools } from './tools.ts';
 
 export type { ReleaseTools } from './parts.ts';
 
@@ -34,13 +34,15 @@ const PASS_LIMIT_MS = 24 * 3_600_000;
 /** Ceiling of the first delay after a failure, milliseconds: a failed operation costs half a CPU second and a revision of the history. */
 const BACKOFF_BASE_MS = 2_000;
 
-/** What this controller has in common with the chart-proxy half. */
+/** What this controller has in common with the chart-proxy half and with drift. */
 export interface ReleaseProxyShared {
   readonly caches: Pick<ManagementCaches, 'ready'>;
-  /** One for both, so that each sees the other's writes at once. */
+  /** One for all, so that each sees the others' writes at once. */
   readonly writer: StatusWriter<HelmReleaseProxy>;
-  /** Replaced in tests. */
-  readonly tools?: Partial<ReleaseTools>;
+  readonly readers: ReleaseReaders;
+  readonly memories: ReleaseMemories;
+  readonly locks: ReleaseLocks;
+  readonly tools: ReleaseTools;
 }
 
 /** The controller; it begins when the management cluster's caches are complete. Throws when two strategies have one name. */
@@ -66,20 +68,16 @@ interface Composition {
 
 async function runController(composition: Composition, signal: AbortSignal): Promise<void> {
   const { deps, shared, strategies, caches } = composition;
-  const tools = { ...defaultTools(deps.telemetry), ...shared.tools };
-  // Events come once the sources listen, when everything below is made.
-  const readers = new ReleaseReaders({
-    create: tools.createReader,
-    onChange: (cluster, reader, key) => sources.storageChanged(cluster, reader, key),
-  });
+  const { writer, readers, memories, locks, tools } = shared;
   const parts: Parts = {
     deps,
     caches,
-    writer: shared.writer,
+    writer,
     strategies,
     access: new RepositoryAccess(deps.management.client, deps.options),
     names: new ReleaseNames(),
-    memories: new ReleaseMemories(),
+    memories,
+    locks,
     readers,
     tools,
   };

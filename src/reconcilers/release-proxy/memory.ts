@@ -6,6 +6,7 @@ import type { NotConnectedReason } from '../../runtime/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey, ReleaseMark, ReleaseReader, ReleaseStatus, ReleaseSummary } from '../../helm/index.ts';
 import { deepEqual } from '../merge-patch.ts';
+import { uidOf } from './proxy.ts';
 import type { Made } from './proxy-conditions.ts';
 
 /** The newest record as last read; `recordVersion` undefined: there was none. */
@@ -30,6 +31,17 @@ export class ReleaseMemory {
   #onCluster: ((reason: NotConnectedReason | undefined) => void) | undefined;
   #held: { readonly uid: string; readonly status: ReleaseStatus; readonly atMs: number } | undefined;
   #valuesDigest: { readonly generation: number; readonly digest: string } | undefined;
+  #wantedUpgrade: string | undefined;
+
+  /** Why one upgrade is wanted although the release is made from what it should be made from; undefined: none is. */
+  get wantedUpgrade(): string | undefined {
+    return this.#wantedUpgrade;
+  }
+
+  /** Asks for one upgrade, or with undefined (an operation began) takes that back. ReleaseMemories.wantUpgrade wakes the object, too. */
+  wantUpgrade(reason: string | undefined): void {
+    this.#wantedUpgrade = reason;
+  }
 
   /**
    * Our own operation runs: the changes it makes are no news. The signal aborts when the object does not want it any more;
@@ -116,6 +128,22 @@ export class ReleaseMemory {
 /** By object uid. */
 export class ReleaseMemories {
   readonly #byUid = new Map<string, ReleaseMemory>();
+  readonly #onWanted = new Set<{ readonly tell: (proxy: HelmReleaseProxy) => void }>();
+
+  /** One `helm upgrade` is to put the object's release right (drift with `correction: Upgrade`). */
+  wantUpgrade(proxy: HelmReleaseProxy, reason: string): void {
+    this.of(uidOf(proxy)).wantUpgrade(reason);
+    for (const { tell } of [...this.#onWanted]) tell(proxy);
+  }
+
+  /** Told the objects for which an upgrade is wanted. Must not throw. Returns the removal, by identity. */
+  onWanted(tell: (proxy: HelmReleaseProxy) => void): () => void {
+    const handler = { tell };
+    this.#onWanted.add(handler);
+    return () => {
+      this.#onWanted.delete(handler);
+    };
+  }
 
   of(uid: string): ReleaseMemory {
     let memory = this.#byUid.get(uid);

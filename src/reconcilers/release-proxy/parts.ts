@@ -2,6 +2,7 @@
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey, ReleaseReader } from '../../helm/index.ts';
 import type { Cluster, ClusterName } from '../../runtime/index.ts';
+import type { ReleaseLocks } from '../release-locks.ts';
 import type { Caches } from '../shared.ts';
 import type { StatusWriter } from '../status-writer.ts';
 import type { ReconcilerDependencies } from '../types.ts';
@@ -35,6 +36,8 @@ export interface Parts {
   readonly access: RepositoryAccess;
   readonly names: ReleaseNames;
   readonly memories: ReleaseMemories;
+  /** Shared with who corrects drift. */
+  readonly locks: ReleaseLocks;
   readonly readers: ReleaseReaders;
   readonly tools: ReleaseTools;
 }
@@ -54,8 +57,4 @@ export function settleReader(parts: Parts, cluster: ClusterName, without?: strin
     (proxy) => proxy.metadata.uid !== without && parts.strategies.find(proxy)?.handedOff(proxy) !== true,
   );
   if (!needed) parts.readers.release(cluster);
-}
-
-export function uidOf(proxy: HelmReleaseProxy): string {
-  return proxy.metadata.uid ?? `${proxy.metadata.namespace ?? ''}/${proxy.metadata.name}`;
 }

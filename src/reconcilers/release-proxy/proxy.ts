@@ -59,6 +59,11 @@ export function byRelease(proxy: HelmReleaseProxy): readonly string[] {
   return key !== undefined && namesCluster(proxy) ? [releaseIndexKey(clusterNameOf(proxy), key)] : [];
 }
 
+/** What tells the object from a later one of its name. */
+export function uidOf(proxy: HelmReleaseProxy): string {
+  return proxy.metadata.uid ?? `${proxy.metadata.namespace ?? ''}/${proxy.metadata.name}`;
+}
+
 export function namesCluster(proxy: HelmReleaseProxy): boolean {
   return (proxy.spec.clusterRef.name ?? '') !== '';
 }

@@ -1,13 +1,9 @@
-/** One reader of Helm's storage per engaged cluster, shared by all objects of that cluster. */
+/** One reader of Helm's storage per engaged cluster, shared by all objects of that cluster and by all who look at them. */
 import type { ReleaseKey, ReleaseReader } from '../../helm/index.ts';
 import type { Cluster, ClusterName } from '../../runtime/index.ts';
 
-export interface ReleaseReadersOptions {
-  /** Makes a reader; called for a cluster's first object that is not handed off. */
-  readonly create: (cluster: Cluster) => ReleaseReader;
-  /** Told the release whose records changed on a cluster. */
-  readonly onChange: (cluster: Cluster, reader: ReleaseReader, key: ReleaseKey) => void;
-}
+/** Told the release whose records changed on a cluster. Must not throw. */
+export type StorageListener = (cluster: Cluster, reader: ReleaseReader, key: ReleaseKey) => void;
 
 interface Held {
   readonly cluster: Cluster;
@@ -15,13 +11,27 @@ interface Held {
   readonly stop: () => void;
 }
 
-/** Made lazily, so that a cluster on which nothing is to be done is not watched (caaph W12); closed by identity. */
+/**
+ * Made lazily, so that a cluster on which nothing is to be done is not watched (caaph W12); closed by identity. Who reads
+ * asks `of` each time and keeps no reader: one that was closed for another's sake is made anew then.
+ */
 export class ReleaseReaders {
-  readonly #options: ReleaseReadersOptions;
+  readonly #create: (cluster: Cluster) => ReleaseReader;
   readonly #held = new Map<ClusterName, Held>();
+  readonly #listeners = new Set<{ readonly tell: StorageListener }>();
 
-  constructor(options: ReleaseReadersOptions) {
-    this.#options = options;
+  /** `create` makes a reader; called for a cluster's first object that is not handed off. */
+  constructor(create: (cluster: Cluster) => ReleaseReader) {
+    this.#create = create;
+  }
+
+  /** Returns the removal, by identity. */
+  onChange(tell: StorageListener): () => void {
+    const listener = { tell };
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
   }
 
   /** The reader of this engagement. One of an earlier engagement is closed. */
@@ -29,8 +39,10 @@ export class ReleaseReaders {
     const held = this.#held.get(cluster.name);
     if (held?.cluster === cluster) return held.reader;
     held?.stop();
-    const reader = this.#options.create(cluster);
-    const removeHandler = reader.onChange((key) => this.#options.onChange(cluster, reader, key));
+    const reader = this.#create(cluster);
+    const removeHandler = reader.onChange((key) => {
+      for (const { tell } of [...this.#listeners]) tell(cluster, reader, key);
+    });
     const stop = (): void => {
       removeHandler();
       reader.close();
@@ -44,7 +56,7 @@ export class ReleaseReaders {
     if (this.#held.get(cluster.name)?.cluster === cluster) this.release(cluster.name);
   }
 
-  /** Nothing is left to be watched on the cluster. */
+  /** Nothing is left to be watched on the cluster: all its objects are handed off or gone. */
   release(name: ClusterName): void {
     this.#held.get(name)?.stop();
     this.#held.delete(name);

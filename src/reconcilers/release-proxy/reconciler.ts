@@ -13,10 +13,10 @@ import { notConnectedCondition, whyNotConnected } from './cluster-access.ts';
 import { ReleaseDeletion } from './deletion.ts';
 import { ObjectChanged, isInterruption } from './interruption.ts';
 import type { Settled } from './memory.ts';
-import { settleReader, uidOf } from './parts.ts';
+import { settleReader } from './parts.ts';
 import type { Parts } from './parts.ts';
 import { withFinalizer } from './preparation.ts';
-import { clusterKeyOf, clusterNameOf, isDeleting, isPaused, namesCluster, passesFilter } from './proxy.ts';
+import { clusterKeyOf, clusterNameOf, isDeleting, isPaused, namesCluster, passesFilter, uidOf } from './proxy.ts';
 import {
   clusterAvailable,
   clusterNotAvailable,

@@ -24,11 +24,11 @@ import type { ReleaseMemory } from './memory.ts';
 import { execute } from './operation.ts';
 import type { Operating, OperationParts } from './operation.ts';
 import { helmOptions } from './options.ts';
-import { claimsOf, uidOf } from './parts.ts';
+import { claimsOf } from './parts.ts';
 import type { Parts } from './parts.ts';
 import { prepared } from './preparation.ts';
 import type { Age } from './repository-access.ts';
-import { isDeleting, recordedIn, releaseKeyOf, releaseNamespaceOf, statusOn } from './proxy.ts';
+import { isDeleting, recordedIn, releaseKeyOf, releaseNamespaceOf, statusOn, uidOf } from './proxy.ts';
 
 import { clusterAvailable, withFindings } from './proxy-conditions.ts';
 import type { Made } from './proxy-conditions.ts';
@@ -95,7 +95,7 @@ export class ReleaseRun implements ReleaseContext {
     if (state.action === 'wait') return this.#wait(state, observed);
     const valuesDigest = this.#valuesDigest();
     const asked = { valuesDigest, source: await this.#source('recent') };
-    const decision = state.action === 'compare' ? await this.#compare(asked, observed) : state;
+    const decision = this.#orWanted(state.action === 'compare' ? await this.#compare(asked, observed) : state);
     if (decision.action === 'wait') return this.#wait(decision, observed);
     if (decision.action === 'none') return { release: observed, action: 'none', reason: decision.reason };
     return this.#operate(decision, observed, { valuesDigest, source: await this.#source('fresh') });
@@ -201,6 +201,12 @@ export class ReleaseRun implements ReleaseContext {
     return decision;
   }
 
+  /** The release is as it should be, but its objects are not, and an upgrade is to put them right. */
+  #orWanted(decision: Decision): Decision {
+    const reason = this.#memory.wantedUpgrade;
+    return decision.action === 'none' && reason !== undefined ? { action: 'upgrade', reason } : decision;
+  }
+
   async #operate(decision: Operating, observed: ReleaseSummary | undefined, wanted: Wanted): Promise<Deployment> {
     const chart = await this.#parts.deps.charts.acquire(wanted.source, this.#control());
     try {
@@ -239,11 +245,22 @@ export class ReleaseRun implements ReleaseContext {
     return { namespace: releaseNamespaceOf(after), name: spec.releaseName };
   }
 
-  /** Runs an operation whose own changes are no news; after a failure at least reads what it left behind. */
+  /** Runs an operation whose own changes are no news, and none of which is taken for drift; after a failure at least reads what it left behind. */
   async #guarded(key: ReleaseKey, operation: (control: OperationControl) => Promise<void>): Promise<void> {
+    const unlock = await this.#parts.locks.lock(this.cluster.name, key, this.reconcile.signal);
+    try {
+      await this.#guardedAlone(key, operation);
+    } finally {
+      unlock();
+    }
+  }
+
+  async #guardedAlone(key: ReleaseKey, operation: (control: OperationControl) => Promise<void>): Promise<void> {
     const news = new ClusterNews(async (reason) => this.#tellCluster(reason), this.reconcile.log);
     const unwanted = this.#memory.begin(news.tell);
     try {
+      // Whatever the operation is: if it fails, the release's state asks for another one.
+      this.#memory.wantUpgrade(undefined);
       await operation({ signal: AbortSignal.any([this.reconcile.signal, unwanted]) });
     } catch (error) {
       if (unwanted.aborted) throw new ObjectChanged();

@@ -21,9 +21,9 @@ import { READY, getCondition } from '../conditions.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { CapiCluster } from '../shared.ts';
 import { ObjectChanged } from './interruption.ts';
-import { claimsOf, proxiesOf, settleReader, uidOf } from './parts.ts';
+import { claimsOf, proxiesOf, settleReader } from './parts.ts';
 import type { Parts } from './parts.ts';
-import { clusterNameOf, isDeleting, isForced, namesCluster, passesFilter, releaseKeyOf, requestFor } from './proxy.ts';
+import { clusterNameOf, isDeleting, isForced, namesCluster, passesFilter, releaseKeyOf, requestFor, uidOf } from './proxy.ts';
 
 /** The reconcilers' own notes, this side's and the chart-proxy side's: they ask for nothing. */
 const OWN_ANNOTATIONS: readonly string[] = [
@@ -46,7 +46,7 @@ export class ReleaseProxySources implements Aware {
 
   /** Begins to listen: to the objects, their Clusters, and the fleet. Returns what ends it. */
   listen(): () => void {
-    const { caches, deps } = this.#parts;
+    const { caches, deps, memories, readers } = this.#parts;
     const removals = [
       caches.releaseProxies.addHandler({
         add: (proxy, initial) => this.#enqueue(proxy, initial ? quiet(proxy) : 'user'),
@@ -63,6 +63,8 @@ export class ReleaseProxySources implements Aware {
         delete: (cluster) => this.#enqueueAll(nameOf(cluster)),
       }),
       deps.fleet.register(this),
+      readers.onChange((cluster, reader, key) => this.storageChanged(cluster, reader, key)),
+      memories.onWanted((proxy) => this.#enqueue(proxy, 'drift')),
     ];
     return () => {
       for (const remove of removals) remove();

@@ -9,6 +9,7 @@ import type { Aware, Cluster, ClusterName, EventRecorder, Fleet, NotConnectedRea
 import { createTelemetry, silentLogger } from '../../telemetry/index.ts';
 import { continuousStrategy } from '../install/index.ts';
 import { installOnceStrategy } from '../install-once/index.ts';
+import { ReleaseLocks } from '../release-locks.ts';
 import { HRP, SECRETS } from '../resources.ts';
 import type { CapiCluster } from '../shared.ts';
 import { StatusWriter } from '../status-writer.ts';
@@ -121,12 +122,8 @@ export class World {
       access: new RepositoryAccess(management.client, { allowCrossNamespaceSecrets: allow }),
       names: new ReleaseNames(),
       memories: new ReleaseMemories(),
-      readers: new ReleaseReaders({
-        create: (cluster) => this.storage(cluster.name).reader(),
-        onChange: (cluster, reader, key) => {
-          this.changes.push({ cluster, reader, key });
-        },
-      }),
+      locks: new ReleaseLocks(),
+      readers: new ReleaseReaders((cluster) => this.storage(cluster.name).reader()),
       tools: {
         createReader: (cluster) => this.storage(cluster.name).reader(),
         valuesDigest: (values) => {
@@ -137,6 +134,9 @@ export class World {
         random: () => 0.5,
       },
     };
+    this.parts.readers.onChange((cluster, reader, key) => {
+      this.changes.push({ cluster, reader, key });
+    });
     this.proxies.addIndex(BY_CLUSTER, byCluster);
     this.proxies.addIndex(BY_RELEASE, byRelease);
     this.api.onWrite = (object, resource) => {
