@@ -11,7 +11,7 @@ import { Interrupt } from '../../hack/demo/interrupt.ts';
 import { FLEET_PROGRAMS, obtainBinaries } from '../../hack/binaries.ts';
 import { Bed } from './bed.ts';
 import { annotateAll, editAll } from './edits.ts';
-import { bytesPerObject } from './memory.ts';
+import { bytesPerObject } from './bytes-per-object.ts';
 import { pollEverything } from './poll.ts';
 import type { Results } from './report.ts';
 import { isGood, rows, table } from './report.ts';

@@ -5,6 +5,7 @@ import type { DriftOptions } from './drift/options.ts';
 import { print } from './drift/print.ts';
 import { exitCodeOf, summaryOf } from './drift/report.ts';
 import type { DriftReport } from './drift/report.ts';
+import { harmless } from './drift/terminal.ts';
 import type { Terminal } from './drift/terminal.ts';
 import { connectUser } from './drift/user-kubeconfig.ts';
 import { AppError } from './errors.ts';
@@ -38,10 +39,15 @@ export async function runDrift(
       await user.connection.close();
     }
   } catch (error) {
-    const advice = error instanceof AppError && error.advice !== '' ? `  ${error.advice}\n` : '';
-    terminal.err(`capstan drift: ${errorText(error)}\n${advice}`);
+    terminal.err(`capstan drift: ${told(error)}\n`);
     return signal.aborted ? INTERRUPTED : TROUBLE;
   }
+}
+
+/** An AppError's message says all that its cause does. */
+function told(error: unknown): string {
+  if (!(error instanceof AppError)) return harmless(errorText(error));
+  return harmless(error.message) + (error.advice === '' ? '' : `\n  ${error.advice}`);
 }
 
 function reportOf({ looks, problems }: Looks): DriftReport {

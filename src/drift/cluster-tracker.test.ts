@@ -137,6 +137,33 @@ describe('what is stirred', () => {
     expect(stirred()).toEqual(['a changed', 'b changed']);
   });
 
+  it('is an object that somebody wrote without a trace: in the same second, or through the scale subresource', () => {
+    settled();
+    // Helm's own manager, another value, the second of its last write.
+    watches.apply('configmaps', live('a', 12));
+    expect(stirred()).toEqual(['a changed']);
+    // What it looked like before that write does not settle it.
+    tracker.settle('app', A.id, { live: SEEN_A, watch: [] });
+    expect(stirred()).toEqual(['a changed']);
+    tracker.settle('app', A.id, { live: live('a', 12), watch: [] });
+    expect(stirred()).toEqual([]);
+    // Somebody else's write of the same second is accounted for, and a later one, too.
+    watches.apply('configmaps', live('a', 13, { others: ['kubectl-annotate 1'] }));
+    watches.apply('configmaps', live('a', 14, { others: ['kubectl-annotate 2'] }));
+    watches.apply('configmaps', live('a', 15, { others: ['kubectl-annotate 2'] }));
+    expect(stirred()).toEqual([]);
+  });
+
+  it('is no object whose generation shows that only metadata or status were written', () => {
+    settled();
+    const b = (version: number, generation: number) => live('b', version, { generation });
+    tracker.settle('app', B.id, { live: b(12, 1), watch: [] });
+    watches.apply('configmaps', b(13, 1));
+    expect(stirred()).toEqual([]);
+    watches.apply('configmaps', b(14, 2));
+    expect(stirred()).toEqual(['b changed']);
+  });
+
   it('is what `unsettle` names', async () => {
     settled();
     tracker.unsettle('app', A.id);
@@ -241,7 +268,7 @@ describe('a list after the first', () => {
 
   it('holds, though older than what is known, as after a restore of etcd', () => {
     settled();
-    watches.list('configmaps', live('a', 3, { write: 0 }), live('b', 2));
+    watches.list('configmaps', live('a', 3, { write: 0 }), live('b', 11));
     expect(stirred()).toEqual(['a changed']);
     tracker.settle('app', A.id, { live: live('a', 3, { write: 0 }), watch: [] });
     watches.apply('configmaps', live('a', 4, { write: 1 }));

@@ -3,9 +3,9 @@ import type { Discovery, KubeObject, Resource, WatchSet } from '../kube/index.ts
 import { ConnectionClosedError, raceAbort, withTimeout } from '../kube/index.ts';
 import { gauge } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
-import { ABSENT, markOf } from './mark.ts';
-import { copied, keyOf, TrackedEntry, versionNumber } from './tracked-entry.ts';
-import type { ReleaseRef } from './tracked-entry.ts';
+import { canWriteUnseen, markOf, restOf } from './mark.ts';
+import { absence, copied, keyOf, TrackedEntry, versionNumber } from './tracked-entry.ts';
+import type { Observation, ReleaseRef } from './tracked-entry.ts';
 import { kindKey, TrackedKind } from './tracked-kind.ts';
 import { ManagerSets } from './tracked-managers.ts';
 import { TrackedRelease } from './tracked-release.ts';
@@ -165,8 +165,8 @@ export class ClusterTracker {
     if (release === undefined || entry === undefined) return;
     const { live, watch, wide = false } = verified;
     const rescoped = entry.rescope(this.#managers.of(watch), wide);
-    const mark = live === undefined ? ABSENT : this.#mark(live, entry);
-    entry.settle(mark, versionNumber(verified.resourceVersion ?? live?.metadata.resourceVersion), rescoped);
+    const version = versionNumber(verified.resourceVersion ?? live?.metadata.resourceVersion);
+    entry.settle({ ...(live === undefined ? absence(version) : this.#observe(live, entry)), version }, rescoped);
     if (entry.isStirred) this.#stirs.add(release);
   }
 
@@ -216,7 +216,7 @@ export class ClusterTracker {
     }
     const kind = new TrackedKind(object, {
       watches: this.#dependencies.watches,
-      mark: (live, entry) => this.#mark(live, entry),
+      observe: (live, entry) => this.#observe(live, entry),
       stir: (release) => {
         this.#stirs.add(release);
       },
@@ -265,8 +265,12 @@ export class ClusterTracker {
     for (const [key, known] of this.#kinds) if (known === kind) this.#kinds.delete(key);
   }
 
-  #mark(object: KubeObject, { also, wide }: TrackedEntry): number {
-    return markOf(object, { helm: this.#dependencies.helmManagers, also, wide });
+  #observe(object: KubeObject, { also, wide }: TrackedEntry): Observation {
+    const scope = { helm: this.#dependencies.helmManagers, also, wide };
+    const { generation = 0, resourceVersion } = object.metadata;
+    const mark = markOf(object, scope);
+    const canBeUnseen = canWriteUnseen(object, scope);
+    return { mark, rest: restOf(object, scope), canBeUnseen, generation, version: versionNumber(resourceVersion) };
   }
 
   #settleWaiters(): void {

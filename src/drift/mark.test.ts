@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from '../kube/index.ts';
-import { markOf } from './mark.ts';
+import { canWriteUnseen, markOf, restOf } from './mark.ts';
 import type { MarkScope } from './mark.ts';
 
 const NARROW: MarkScope = { helm: new Set(['helm', 'manager']), also: [], wide: false };
@@ -74,4 +74,21 @@ it('is a safe integer and never 0', () => {
     const mark = markOf(object([HELMS], { uid: String(uid) }), NARROW);
     expect(Number.isSafeInteger(mark) && mark > 0).toBe(true);
   }
+});
+
+it('gives the rest to whoever is not in the mark, status included', () => {
+  const rest = restOf(object([HELMS]), NARROW);
+  expect(restOf(object([{ ...HELMS, time: '2026-01-02T00:00:00Z' }]), NARROW)).toBe(rest);
+  expect(restOf(object([HELMS, other('manager', { subresource: 'status' })]), NARROW)).not.toBe(rest);
+  expect(restOf(object([HELMS, other('kubectl-edit')]), NARROW)).not.toBe(rest);
+});
+
+it('knows who may write without a trace: who wrote last, in whole seconds, and who scales', () => {
+  const unseen = (...others: ManagedFieldsEntry[]): boolean => canWriteUnseen(object([HELMS, ...others]), NARROW);
+  expect(unseen()).toBe(true);
+  expect(unseen(other('kubectl-edit'))).toBe(false);
+  expect(unseen(other('kubectl-edit', { time: HELMS.time }))).toBe(true);
+  expect(unseen(other('kcm', { subresource: 'status' }))).toBe(false);
+  expect(unseen(other('helm', { subresource: 'scale', time: undefined }), other('late'))).toBe(true);
+  expect(unseen(other('kubectl', { subresource: 'scale', time: undefined }), other('late'))).toBe(false);
 });

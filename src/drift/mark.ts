@@ -37,6 +37,40 @@ export function markOf(object: KubeObject, scope: MarkScope): number {
   return hash('sha256', parts.join(SEPARATOR), 'buffer').readUIntBE(0, MARK_BYTES) || 1;
 }
 
+/**
+ * A number of 31 bits that changes when anybody out of scope wrote, status included: times have whole seconds, so a write
+ * that leaves no trace in the mark may still be explained by one of theirs.
+ */
+export function restOf(object: KubeObject, scope: MarkScope): number {
+  const others = (object.metadata.managedFields ?? []).filter((entry) => !isMarked(entry, scope));
+  return hash('sha256', others.map(textOf).join(SEPARATOR), 'buffer').readUInt32BE(0) >>> 1;
+}
+
+/**
+ * Whether somebody in scope may write without a trace: whoever wrote in the newest second of all may do so again within
+ * it, and entries of the scale subresource have no time at all (seen on 1.35).
+ */
+export function canWriteUnseen(object: KubeObject, scope: MarkScope): boolean {
+  let inScope = '';
+  let others = '';
+  for (const entry of object.metadata.managedFields ?? []) {
+    const { time } = entry;
+    if (!isMarked(entry, scope)) others = latest(others, time ?? '');
+    else if (time === undefined) return true;
+    else inScope = latest(inScope, time);
+  }
+  return inScope >= others;
+}
+
+/** RFC 3339 in UTC, as servers write it, sorts as text. */
+function latest(one: string, other: string): string {
+  return one > other ? one : other;
+}
+
+function isMarked(entry: ManagedFieldsEntry, scope: MarkScope): boolean {
+  return entry.subresource !== 'status' && isInScope(entry, scope);
+}
+
 function isInScope({ manager = '' }: ManagedFieldsEntry, { helm, also, wide }: MarkScope): boolean {
   return helm.has(manager) || also.includes(manager) || (wide && !isKnownController(manager));
 }

@@ -21,11 +21,31 @@ export interface ReleaseRef {
   isOutdated: boolean;
 }
 
-/** Bits of `#flags`. */
+/** Bits of `#flags`; above them is the generation, as far as there is room. */
 const TAKEN = 1;
 const TOLD = 2;
 const WIDE = 4;
 const ALWAYS_WIDE = 8;
+const UNSEEN_WRITE = 16;
+const BITS = 5;
+const GENERATIONS = 1 << 20;
+
+/** One state of an object, as far as it is kept. Made of the whole object by `observe`, which its tracker has. */
+export interface Observation {
+  /** See mark.ts; ABSENT when there is no object. */
+  readonly mark: number;
+  readonly rest: number;
+  readonly canBeUnseen: boolean;
+  /** 0 where objects have none. */
+  readonly generation: number;
+  /** undefined where it is not known, or no number. */
+  readonly version: number | undefined;
+}
+
+/** No object; `version` is that of the delete, where it is known. */
+export function absence(version: number | undefined): Observation {
+  return { mark: ABSENT, rest: 0, canBeUnseen: false, generation: 0, version };
+}
 
 /**
  * One object as one release tracks it. A cluster may have a hundred thousand of them, so it has few fields, all of them
@@ -37,14 +57,14 @@ export class TrackedEntry {
   readonly release: ReleaseRef;
   /** Where in the release's inventory. */
   index: number;
-  /** Another release's entry of the same object. Seldom. */
-  next: TrackedEntry | undefined = undefined;
   /** Mark of the newest state that the watch told, or that a verification read if that is newer. */
   #seen: number = UNKNOWN;
   /** Mark of the state that was verified. Equal to `#seen`: nothing to do. */
   #settled: number = UNVERIFIED;
   /** resourceVersion of `#seen`; 0 where it is not known: whatever comes next is newer. */
   #version = 0;
+  /** `restOf` the newest state. */
+  #rest = 0;
   #also: readonly string[] = NOBODY_ELSE;
   #flags = 0;
 
@@ -65,12 +85,12 @@ export class TrackedEntry {
 
   /** Everybody's entries are in the marks. */
   get wide(): boolean {
-    return (this.#flags & (WIDE | ALWAYS_WIDE)) !== 0;
+    return this.#has(WIDE | ALWAYS_WIDE);
   }
 
   /** The list that is under way has told of it. */
   get told(): boolean {
-    return (this.#flags & TOLD) !== 0;
+    return this.#has(TOLD);
   }
 
   set told(told: boolean) {
@@ -78,7 +98,7 @@ export class TrackedEntry {
   }
 
   get isStirred(): boolean {
-    return this.#seen !== this.#settled;
+    return this.#seen !== this.#settled || this.#has(UNSEEN_WRITE);
   }
 
   /** The owner takes it to look at it; undefined when there is nothing to look at. */
@@ -90,12 +110,14 @@ export class TrackedEntry {
   }
 
   /** Takes in what a watch told. True when the owner has something to do that it was not told of before. */
-  see(mark: number, version: number | undefined): boolean {
-    this.#version = version ?? 0;
-    if (this.#seen === mark) return false;
-    const wasTaken = (this.#flags & TAKEN) !== 0;
-    this.#seen = mark;
+  see(now: Observation): boolean {
+    const isUnseenWrite = this.#isUnseenWrite(now);
+    const isNews = isUnseenWrite || this.#seen !== now.mark;
+    this.#keep(now);
+    if (!isNews) return false;
+    const wasTaken = this.#has(TAKEN);
     this.#flag(TAKEN, false);
+    if (isUnseenWrite) this.#flag(UNSEEN_WRITE, true);
     return this.isStirred && (this.#settled !== UNVERIFIED || wasTaken);
   }
 
@@ -122,23 +144,44 @@ export class TrackedEntry {
   }
 
   /**
-   * The state with this mark was verified. If the watch has told of a newer one, that stays to be looked at; without a
-   * version that is known by its having told of something after `take`.
+   * This state was verified. If the watch has told of a newer one, that stays to be looked at; without a version that is
+   * known by its having told of something after `take`.
    */
-  settle(mark: number, version: number | undefined, rescoped: boolean): void {
+  settle(verified: Observation, rescoped: boolean): void {
+    const { mark, version } = verified;
     const isAhead = version === undefined ? this.#hasToldSinceTake : version < this.#version;
     this.#settled = mark;
     if (!isAhead) {
-      this.#seen = mark;
-      this.#version = version ?? this.#version;
+      this.#flag(UNSEEN_WRITE, false);
+      this.#keep({ ...verified, version: version ?? this.#version });
     } else if (rescoped && mark !== ABSENT) {
       // What the watch told was marked for other managers and cannot be compared.
       this.#settled = UNVERIFIED;
     }
   }
 
+  #keep({ mark, rest, generation, version }: Observation): void {
+    this.#seen = mark;
+    this.#rest = rest;
+    this.#version = version ?? 0;
+    this.#flags = (this.#flags & ((1 << BITS) - 1)) | ((generation % GENERATIONS) << BITS);
+  }
+
+  /**
+   * Another version that neither the mark nor anybody else's entry accounts for. Objects with a generation tell by it
+   * whether it was more than metadata; of the others it must be found out.
+   */
+  #isUnseenWrite({ mark, rest, canBeUnseen, generation, version }: Observation): boolean {
+    if (!canBeUnseen || mark !== this.#seen || rest !== this.#rest || version === this.#version) return false;
+    return generation === 0 || generation % GENERATIONS !== this.#flags >> BITS;
+  }
+
   get #hasToldSinceTake(): boolean {
-    return this.#seen !== UNKNOWN && (this.#flags & TAKEN) === 0;
+    return this.#seen !== UNKNOWN && !this.#has(TAKEN);
+  }
+
+  #has(bits: number): boolean {
+    return (this.#flags & bits) !== 0;
   }
 
   #flag(bit: number, on: boolean): void {

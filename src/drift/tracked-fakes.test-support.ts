@@ -105,16 +105,18 @@ export function inventory(...objects: InventoryObject[]): Inventory {
   return { release: { namespace: 'ns', name: 'app' }, revision: 1, objects, problems: [] };
 }
 
-/** A live ConfigMap; `write` counts the writes of Helm's manager. */
+/** A live ConfigMap; `write` stands for the time of the newest write of Helm's manager, `others` for those of others: `manager time`. */
 export function live(
   name: string,
   version: number,
-  state: { write?: number; uid?: string; others?: readonly string[] } = {},
+  state: { write?: number; uid?: string; others?: readonly string[]; generation?: number } = {},
 ): KubeObject {
-  const { write = 1, uid = name, others = [] } = state;
+  const { write = 1, uid = name, others = [], generation } = state;
   const entries = [`helm ${write}`, ...others].map((text) => {
     const [manager, time] = text.split(' ');
     return { manager, operation: 'Apply', apiVersion: 'v1', time, fieldsV1: { 'f:data': {} } } as const;
   });
-  return { metadata: { name, namespace: 'ns', uid, resourceVersion: String(version), managedFields: entries } };
+  return {
+    metadata: { name, namespace: 'ns', uid, resourceVersion: String(version), managedFields: entries, generation },
+  };
 }

@@ -1,8 +1,7 @@
 import type { Follower, KubeError, KubeObject, Resource, WatchNotice, WatchSet, WatchTarget } from '../kube/index.ts';
 import { HELM_SELECTOR } from './inventory.ts';
-import { ABSENT } from './mark.ts';
-import { copied, keyOfObject, partsOf, versionNumber } from './tracked-entry.ts';
-import type { ReleaseRef, TrackedEntry } from './tracked-entry.ts';
+import { absence, copied, keyOfObject, partsOf, versionNumber } from './tracked-entry.ts';
+import type { Observation, ReleaseRef, TrackedEntry } from './tracked-entry.ts';
 import type { InventoryObject, ObjectId } from './types.ts';
 
 /** How the tracker stands to the objects of one kind. */
@@ -19,8 +18,8 @@ export type KindState =
 /** What a kind needs of its tracker. */
 export interface KindSurroundings {
   readonly watches: WatchSet;
-  /** The mark of an object for an entry, by the entry's scope. */
-  readonly mark: (object: KubeObject, entry: TrackedEntry) => number;
+  /** An object as an entry keeps it, by the entry's scope. */
+  readonly observe: (object: KubeObject, entry: TrackedEntry) => Observation;
   readonly stir: (release: ReleaseRef) => void;
   /** The state became another one. */
   readonly turned: (kind: TrackedKind) => void;
@@ -41,8 +40,8 @@ export class TrackedKind implements Follower {
   readonly kind: string;
   readonly fromCrds: boolean;
   readonly #surroundings: KindSurroundings;
-  /** By key; entries of several releases for one object are chained. */
-  readonly #entries = new Map<string, TrackedEntry>();
+  /** By key; a list where several releases have the object, which is seldom. */
+  readonly #entries = new Map<string, TrackedEntry | TrackedEntry[]>();
   #size = 0;
   #state: KindState = { phase: 'unserved' };
   #isListing = false;
@@ -74,21 +73,17 @@ export class TrackedKind implements Follower {
   }
 
   find(key: string, release: ReleaseRef): TrackedEntry | undefined {
-    let entry = this.#entries.get(key);
-    while (entry !== undefined && entry.release !== release) entry = entry.next;
-    return entry;
+    return this.#at(key).find((entry) => entry.release === release);
   }
 
   add(entry: TrackedEntry): void {
-    entry.next = this.#entries.get(entry.key);
-    this.#entries.set(entry.key, entry);
+    this.#put(entry.key, [...this.#at(entry.key), entry]);
     this.#size += 1;
   }
 
   remove(entry: TrackedEntry): void {
-    const rest = [...chain(this.#entries.get(entry.key))].filter((other) => other !== entry);
-    if (rest.length === 0) this.#entries.delete(entry.key);
-    else this.#entries.set(entry.key, linked(rest));
+    const others = this.#at(entry.key).filter((other) => other !== entry);
+    this.#put(entry.key, others);
     this.#size -= 1;
   }
 
@@ -145,27 +140,27 @@ export class TrackedKind implements Follower {
   /** In a list whatever the server says holds, older than what is known or not: its past may have been changed (a restore of etcd). */
   #applied(object: KubeObject): void {
     const version = versionNumber(object.metadata.resourceVersion);
-    for (const entry of chain(this.#entries.get(keyOfObject(object)))) {
+    for (const entry of this.#at(keyOfObject(object))) {
       entry.told = true;
       if (!this.#isListing && version !== undefined && version <= entry.version) continue;
-      this.#see(entry, this.#surroundings.mark(object, entry), version);
+      this.#see(entry, this.#surroundings.observe(object, entry));
     }
   }
 
   /** Also said of an object that lost the label. A server that gives no version of its own to a delete gives the object's last one. */
   #deleted(object: KubeObject): void {
     const version = versionNumber(object.metadata.resourceVersion);
-    for (const entry of chain(this.#entries.get(keyOfObject(object)))) {
+    for (const entry of this.#at(keyOfObject(object))) {
       entry.told = false;
       if (!this.#isListing && version !== undefined && version < entry.version) continue;
-      this.#see(entry, ABSENT, version);
+      this.#see(entry, absence(version));
     }
   }
 
   /** What a list did not tell is gone; since when is not known, so whatever a verification reads is newer. */
   #listed(): void {
     this.#isListing = false;
-    for (const entry of this.#all()) if (!entry.told) this.#see(entry, ABSENT, undefined);
+    for (const entry of this.#all()) if (!entry.told) this.#see(entry, absence(undefined));
     this.#turn({ phase: 'watching' });
   }
 
@@ -173,12 +168,12 @@ export class TrackedKind implements Follower {
   #unserved(): void {
     this.#surroundings.watches.release(this);
     this.#isListing = false;
-    for (const entry of this.#all()) this.#see(entry, ABSENT, undefined);
+    for (const entry of this.#all()) this.#see(entry, absence(undefined));
     this.#turn({ phase: 'unserved' });
   }
 
-  #see(entry: TrackedEntry, mark: number, version: number | undefined): void {
-    if (entry.see(mark, version)) this.#surroundings.stir(entry.release);
+  #see(entry: TrackedEntry, now: Observation): void {
+    if (entry.see(now)) this.#surroundings.stir(entry.release);
   }
 
   #turn(state: KindState): void {
@@ -186,23 +181,27 @@ export class TrackedKind implements Follower {
     this.#surroundings.turned(this);
   }
 
-  *#all(): Generator<TrackedEntry> {
-    for (const first of this.#entries.values()) yield* chain(first);
+  #at(key: string): readonly TrackedEntry[] {
+    const found = this.#entries.get(key);
+    return found === undefined ? [] : listed(found);
   }
+
+  #put(key: string, entries: TrackedEntry[]): void {
+    const [first, second] = entries;
+    if (first === undefined) this.#entries.delete(key);
+    else this.#entries.set(key, second === undefined ? first : entries);
+  }
+
+  *#all(): Generator<TrackedEntry> {
+    for (const found of this.#entries.values()) yield* listed(found);
+  }
+}
+
+function listed(found: TrackedEntry | TrackedEntry[]): readonly TrackedEntry[] {
+  return Array.isArray(found) ? found : [found];
 }
 
 function targetOf(resource: Resource, fromCrds: boolean): WatchTarget {
   const target = { resource, form: 'metadata', keepManagedFields: true } as const;
   return fromCrds ? target : { ...target, labelSelector: HELM_SELECTOR };
-}
-
-function* chain(first: TrackedEntry | undefined): Generator<TrackedEntry> {
-  for (let entry = first; entry !== undefined; entry = entry.next) yield entry;
-}
-
-function linked(entries: readonly TrackedEntry[]): TrackedEntry {
-  return entries.reduceRight((next, entry) => {
-    entry.next = next;
-    return entry;
-  });
 }

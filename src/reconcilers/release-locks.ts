@@ -17,13 +17,13 @@ export class ReleaseLocks {
 
   /** The lock when nobody has it and nobody waits for it, else undefined: `onFree` tells when to try again. */
   tryLock(cluster: ClusterName, key: ReleaseKey): Unlock | undefined {
-    return this.isLocked(cluster, key) ? undefined : this.#hold(cluster, key);
+    return this.isLocked(cluster, key) ? undefined : this.#hold(cluster, key, { tells: false });
   }
 
   /** Waits for the lock, in turn. Rejects with the signal's reason. */
   async lock(cluster: ClusterName, key: ReleaseKey, signal: AbortSignal): Promise<Unlock> {
     const before = this.#tails.get(lockKey(cluster, key));
-    const unlock = this.#hold(cluster, key, before);
+    const unlock = this.#hold(cluster, key, { before, tells: true });
     try {
       if (before !== undefined) await raceAbort(before, signal);
       return unlock;
@@ -33,7 +33,7 @@ export class ReleaseLocks {
     }
   }
 
-  /** Told each time that nobody holds a release any more. Must not throw. Returns the removal, by identity. */
+  /** Told when whoever waited for a lock, or would have waited, has let go of it and nobody holds it. Must not throw. Returns the removal, by identity. */
   onFree(tell: (cluster: ClusterName, key: ReleaseKey) => void): () => void {
     const handler = { tell };
     this.#handlers.add(handler);
@@ -43,15 +43,16 @@ export class ReleaseLocks {
   }
 
   /** Who comes next waits for this holder and for all before it. */
-  #hold(cluster: ClusterName, key: ReleaseKey, before: Promise<void> = Promise.resolve()): Unlock {
+  #hold(cluster: ClusterName, key: ReleaseKey, how: { before?: Promise<void>; tells: boolean }): Unlock {
     const name = lockKey(cluster, key);
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const tail = Promise.all([before, promise]).then(() => undefined);
+    const tail = Promise.all([how.before, promise]).then(() => undefined);
     this.#tails.set(name, tail);
     const last = async (): Promise<void> => {
       await tail;
       if (this.#tails.get(name) !== tail) return;
       this.#tails.delete(name);
+      if (!how.tells) return;
       for (const { tell } of [...this.#handlers]) tell(cluster, key);
     };
     const done = last();

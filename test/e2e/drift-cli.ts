@@ -7,7 +7,7 @@ import { CommandError, runProgram } from '../support/index.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NODE = join(ROOT, 'node_modules/node/bin/node');
-const MAIN = '/tmp/h6/main.ts';
+const MAIN = join(ROOT, 'src/main.ts');
 
 /** What a run of `capstan drift` came to. */
 export interface CliOutcome {
@@ -58,19 +58,22 @@ export function rowsOf(table: string): string[][] {
   return rows.map((row) => starts.map((start, index) => row.slice(start, starts[index + 1]).trim()));
 }
 
-/** `helm install` or `helm upgrade` of a chart that is these manifests. */
+/** `helm install` or `helm upgrade` of a chart that is these manifests; those named `crds/…` are its CRDs. */
 export async function haul(
   cluster: TestCluster,
   release: { name: string; namespace: string },
   templates: Record<string, string>,
-  args: string[] = ['install'],
+  { args = ['install'], helm = 4 }: { args?: string[]; helm?: 3 | 4 } = {},
 ): Promise<void> {
   const directory = join(cluster.directory, `chart-${release.namespace}-${release.name}`);
-  await mkdir(join(directory, 'templates'), { recursive: true });
+  for (const folder of ['templates', 'crds']) await mkdir(join(directory, folder), { recursive: true });
   await writeFile(join(directory, 'Chart.yaml'), `apiVersion: v2\nname: ${release.name}\nversion: 1.0.0\n`);
-  for (const [file, text] of Object.entries(templates)) await writeFile(join(directory, 'templates', file), text);
+  for (const [file, text] of Object.entries(templates)) {
+    await writeFile(join(directory, file.startsWith('crds/') ? '' : 'templates', file), text);
+  }
   const [command = 'install', ...flags] = args;
-  await cluster.helm([command, release.name, directory, '-n', release.namespace, '--create-namespace', ...flags]);
+  const line = [command, release.name, directory, '-n', release.namespace, '--create-namespace', ...flags];
+  await (helm === 3 ? cluster.helm3(line) : cluster.helm(line));
 }
 
 /** What most tests install: a Deployment, a Service, a ConfigMap with lines, a Secret. */

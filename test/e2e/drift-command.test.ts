@@ -14,7 +14,7 @@ beforeAll(async () => {
   fleet = await Fleet.start({ clusters: 2, manager: false });
 });
 afterAll(async () => {
-  await fleet?.stop();
+  await fleet.stop();
 });
 
 /** Access of a user with these rules alone, in all namespaces, as a kubeconfig file. */
@@ -230,7 +230,7 @@ describe('on a cluster with Helm releases', () => {
       expect(partly.code).toBe(2);
       const release = releaseIn(partly.report, 'shop');
       expect(objectIn(release, 'ConfigMap')).toMatchObject({
-        state: 'Unknown',
+        state: 'Unverified',
         message: expect.stringMatching(/no permission: .*cannot get resource "configmaps"/) as string,
       });
       expect(objectIn(release, 'Service').state).toBe('Missing');
@@ -251,7 +251,7 @@ describe('on a cluster with Helm releases', () => {
     const release = { name: 'fickle', namespace: 'fickle' };
     await haul(cluster, release, { 'config.yaml': SHOP['config.yaml']! });
     const broken = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: Not_A_Name\n';
-    await haul(cluster, release, { 'broken.yaml': broken }, ['upgrade']).catch(() => undefined);
+    await haul(cluster, release, { 'broken.yaml': broken }, { args: ['upgrade'] }).catch(() => undefined);
     const { code, report } = await driftReport(['--kubeconfig', kubeconfig, '-n', 'fickle']);
     expect(code).toBe(0);
     expect(releaseIn(report, 'fickle')).toMatchObject({
@@ -267,6 +267,34 @@ describe('on a cluster with Helm releases', () => {
     const named = await drift('-n', 'gone', 'gone');
     expect(named.code).toBe(2);
     expect(named.err).toContain('no revision is deployed: revision 1 is uninstalled');
+  });
+
+  it('knows what Helm 3 installed, and looks at the CRDs of a chart on request', async () => {
+    const crd = {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'boats.harbour.test' },
+      spec: {
+        group: 'harbour.test',
+        names: { kind: 'Boat', plural: 'boats' },
+        scope: 'Namespaced',
+        versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+      },
+    };
+    const templates = { 'config.yaml': SHOP['config.yaml']!, 'crds/boats.yaml': stringify(crd) };
+    await haul(cluster, { name: 'harbour', namespace: 'harbour' }, templates, { helm: 3 });
+    const lines = { data: { lines: 'none\n' } };
+    await cluster.kubectl(['patch', 'cm', 'shop', '-n', 'harbour', '--type=merge', '-p', JSON.stringify(lines)]);
+    const args = ['--kubeconfig', kubeconfig, '-n', 'harbour'];
+    const without = releaseIn((await driftReport(args)).report, 'harbour');
+    expect(without).toMatchObject({ objects: 1, drifted: 1 });
+    expect(objectIn(without, 'ConfigMap').fields).toMatchObject([{ path: '/data/lines', manager: 'kubectl-patch' }]);
+    const unserved = { spec: { versions: [{ ...crd.spec.versions[0], served: false }] } };
+    await cluster.kubectl(['patch', 'crd', 'boats.harbour.test', '--type=merge', '-p', JSON.stringify(unserved)]);
+    const found = releaseIn((await driftReport([...args, '--include-crds'])).report, 'harbour');
+    expect(objectIn(found, 'CustomResourceDefinition').fields).toMatchObject([
+      { path: '/spec/versions/0/served', change: 'changed', wanted: 'true', live: 'false' },
+    ]);
   });
 
   it('reads $KUBECONFIG as kubectl does', async () => {

@@ -6,7 +6,9 @@ const TELL_NO_VALUES: ReadonlySet<string> = new Set(['Forbidden', 'Unauthorized'
 
 /** An error for people: without method and path. A server's "forbidden" names user, verb, resource and namespace itself. */
 export function explain(error: unknown): string {
-  const text = errorText(error).replace(/(^|: )[A-Z]+ \/\S+: /g, '$1');
+  // A limit's cause is the same limit, seen further down.
+  const whole = isKubeError(error, 'TimedOut') ? error.message : errorText(error);
+  const text = whole.replace(/(^|: )[A-Z]+ \/\S+: /g, '$1');
   if (isKubeError(error, 'Forbidden')) return `no permission: ${text}`;
   return isKubeError(error, 'Unauthorized') ? `the credentials are refused: ${text}` : text;
 }

@@ -14,6 +14,11 @@ export interface Outcome {
   readonly hints: readonly string[];
 }
 
+/** What spec.driftDetection.ignore takes (the CRD's limit). */
+const MAX_RULES = 50;
+
+const TOO_MANY = `These are more rules than an object takes (${MAX_RULES}): make some of them wider, e.g. by a pattern in "name".`;
+
 /** Prints what was asked for on `out`, and trouble and hints on `err`. */
 export function print(outcome: Outcome, options: DriftOptions, to: { terminal: Terminal; noColor: boolean }): void {
   const { terminal, noColor } = to;
@@ -41,7 +46,9 @@ function rulesText({ releases }: Outcome, json: boolean): string {
   return groups
     .map(({ target, ignore }) => {
       const document = new Document({ driftDetection: { ignore } }, { aliasDuplicateObjects: false });
-      document.commentBefore = harmless(` ${target}`);
+      document.commentBefore = [target, ...(ignore.length > MAX_RULES ? [TOO_MANY] : [])]
+        .map((line) => harmless(` ${line}`))
+        .join('\n');
       return document.toString({ lineWidth: 0 });
     })
     .join('---\n');

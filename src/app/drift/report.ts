@@ -58,8 +58,8 @@ export interface ObjectReport {
   readonly kind: string;
   readonly namespace?: string;
   readonly name: string;
-  /** `Unknown`: it could not be compared. */
-  readonly state: 'Modified' | 'Missing' | 'Terminating' | 'Foreign' | 'NotServed' | 'Unknown';
+  /** `Unverified`: it could not be compared. */
+  readonly state: 'Modified' | 'Missing' | 'Terminating' | 'Foreign' | 'NotServed' | 'Unverified';
   readonly message?: string;
   readonly fields?: readonly ReportedField[];
   readonly moreFields?: number;
@@ -102,7 +102,7 @@ export function objectReport({ object, verification, error }: Finding): ObjectRe
     ...(namespace !== undefined && { namespace }),
     name,
     ...(verification === undefined
-      ? { state: 'Unknown', message: error ?? 'not compared' }
+      ? { state: 'Unverified', message: error ?? 'not compared' }
       : { ...verdictReport(object, verification.verdict), ...notesOf(verification) }),
   };
 }
@@ -147,7 +147,7 @@ export function summaryOf(clusters: readonly ClusterReport[], releases: readonly
 
 /** Could a release, or an object of it, not be compared? */
 export function isIncomplete(release: ReleaseReport): boolean {
-  return release.error !== undefined || release.details.some(({ state }) => state === 'Unknown');
+  return release.error !== undefined || release.details.some(({ state }) => state === 'Unverified');
 }
 
 /** As `diff` has them. Trouble wins: who asks whether all is well must not be told so, nor drift alone, when not all was seen. */

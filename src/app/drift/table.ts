@@ -106,14 +106,19 @@ export function troubleLines({ clusters, releases, problems }: DriftReport): str
     ...clusters.flatMap(({ name, error }) =>
       error === undefined ? [] : [`cluster ${name} could not be read: ${error}`],
     ),
-    ...releases.flatMap((release) => {
-      const { cluster, namespace, name, helmReleaseProxy, error } = release;
-      if (error === undefined || error === NOT_REACHED) return [];
-      const what = name === '' ? `HelmReleaseProxy ${helmReleaseProxy?.name ?? ''}` : `release ${namespace}/${name}`;
-      return [`${what} on ${cluster} could not be compared: ${error}`];
-    }),
+    ...releases.flatMap(releaseTrouble),
   ];
   return lines.map(harmless);
+}
+
+function releaseTrouble(release: ReleaseReport): string[] {
+  const { cluster, namespace, name, helmReleaseProxy, error, details } = release;
+  const what = name === '' ? `HelmReleaseProxy ${helmReleaseProxy?.name ?? ''}` : `release ${namespace}/${name}`;
+  const where = `${what} on ${cluster} could not be compared`;
+  const objects = details
+    .filter(({ state }) => state === 'Unverified')
+    .map((object) => `${nameOf(object, namespace)} of ${where}: ${object.message ?? ''}`);
+  return error === undefined || error === NOT_REACHED ? objects : [...objects, `${where}: ${error}`];
 }
 
 /** Notes that no error is: about releases, and about objects of them. */

@@ -95,7 +95,12 @@ export class Correcting {
     const fields: readonly { readonly path: Path }[] =
       verdict.state === 'Missing' ? [{ path: [] }] : this.#parts.tools.correctable(object, verdict, comparison);
     if (fields.length === 0) return undefined;
-    const plan = { now: [] as string[], skip: [] as Path[], later: [] as number[], stopped: [] as Plan['stopped'][0][] };
+    const plan = {
+      now: [] as string[],
+      skip: [] as Path[],
+      later: [] as number[],
+      stopped: [] as Plan['stopped'][0][],
+    };
     const { convergence } = this.#subject.session;
     for (const { path } of fields) {
       const field = pointerOf(path);
@@ -140,7 +145,8 @@ export class Correcting {
       this.#keep(becoming(seen.finding, { action: 'Pending', message, dueAtMs: nowMs + UPGRADE_PAUSE_MS }));
     }
     if (isAsked) return;
-    session.upgradeAskedFor = session.mark?.revision;
+    const findings = new Map(tasks.map(({ seen }) => [seen.finding.key, seen.finding]));
+    session.upgrading = { revision: (session.mark?.revision ?? 0) + 1, sinceMs: this.#subject.stirredAtMs, findings };
     const [first] = tasks;
     const others = tasks.length - 1;
     const { kind, name } = first?.seen.object.id ?? { kind: '', name: '' };

@@ -54,12 +54,10 @@ export function unverified(id: ObjectId, message: string, dueAtMs: number): Find
 /** The same finding, of which something else becomes. */
 export function becoming(finding: Finding, next: { action: Action; message?: string; dueAtMs?: number }): Finding {
   const { action, message, dueAtMs } = next;
-  const { message: _before, ...status } = finding.status;
-  return {
-    ...finding,
-    status: { ...status, action, ...(message !== undefined && { message: cut(message) }) },
-    dueAtMs,
-  };
+  const status = { ...finding.status, action };
+  delete status.message;
+  if (message !== undefined) status.message = cut(message);
+  return { ...finding, status, dueAtMs };
 }
 
 export function drifts({ status }: Finding): boolean {

@@ -29,23 +29,27 @@ export interface DriftPolicy {
   readonly mayCorrect: boolean;
 }
 
+const DEFAULTS: Required<Omit<DriftDetectionSpec, 'mode'>> = {
+  correction: 'Apply',
+  extraFields: 'Ignore',
+  includeCRDs: false,
+  ignore: [],
+  quantities: [],
+};
+
 /** Pure. Never throws: rules that are wrong are in `problems`. Callers: this controller, and `capstan drift`. */
 export function policyOf(spec: DriftDetectionSpec | undefined, defaults: DriftDefaults): DriftPolicy {
-  const ignore = compileRules(spec?.ignore ?? [], 'ignore');
-  const quantities = compileRules(spec?.quantities ?? [], 'quantities');
-  const mode = spec?.mode ?? defaults.mode;
+  const asked = { ...DEFAULTS, mode: defaults.mode, ...spec };
+  const { mode, correction, extraFields, includeCRDs } = asked;
+  const ignore = compileRules(asked.ignore, 'ignore');
+  const quantities = compileRules(asked.quantities, 'quantities');
   return {
     text: textOf(spec),
     mode,
-    correction: spec?.correction ?? 'Apply',
-    includeCRDs: spec?.includeCRDs ?? false,
-    comparison: {
-      extraFields: spec?.extraFields ?? 'Ignore',
-      ignore,
-      quantities,
-      helmManagers: new Set(defaults.helmManagers),
-    },
-    hasRules: (spec?.ignore ?? []).length + (spec?.quantities ?? []).length > 0,
+    correction,
+    includeCRDs,
+    comparison: { extraFields, ignore, quantities, helmManagers: new Set(defaults.helmManagers) },
+    hasRules: asked.ignore.length + asked.quantities.length > 0,
     problems: [...ignore.problems, ...quantities.problems],
     mayCorrect: mode === 'Correct' && ignore.problems.length === 0,
   };

@@ -52,8 +52,7 @@ export function withReport(proxy: HelmReleaseProxy, report: Report, now: Date): 
 export function withoutReport(proxy: HelmReleaseProxy): HelmReleaseProxy {
   if (!isReported(proxy)) return proxy;
   const conditions = removeConditions(proxy.status?.conditions, [RELEASE_IN_SYNC, RULES_VALID]);
-  const { drift: _drift, ...status } = proxy.status ?? {};
-  return { ...proxy, status: { ...status, conditions } };
+  return { ...proxy, status: { ...proxy.status, drift: undefined, conditions } };
 }
 
 /** The release cannot be compared now, e.g. since its newest revision failed. What was found before is void. */

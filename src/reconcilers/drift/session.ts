@@ -25,6 +25,15 @@ export interface Surroundings {
   readonly nowMs: number;
 }
 
+/** What an upgrade is to mend. */
+export interface Upgrading {
+  /** The revision that it makes. */
+  readonly revision: number;
+  readonly sinceMs: number;
+  /** By object. */
+  readonly findings: Map<string, Finding>;
+}
+
 /** Corrected objects that the status goes on naming. */
 const MAX_CORRECTED = 10;
 
@@ -56,8 +65,8 @@ export class DriftSession {
   stirredAtMs: number | undefined;
   /** One text per rule that matches nothing. */
   unmatched: readonly string[] = [];
-  /** The revision for whose drift an upgrade was asked. */
-  upgradeAskedFor: number | undefined;
+  /** An upgrade was asked for. */
+  upgrading: Upgrading | undefined;
   #corrected: DriftObjectStatus[] = [];
   #mark: ReleaseMark | undefined;
   #policy: DriftPolicy | undefined;
@@ -103,6 +112,16 @@ export class DriftSession {
     if (this.#corrected.length < MAX_CORRECTED) this.#corrected.push({ ...status, action: 'Corrected' });
   }
 
+  /** What an upgrade that has been made was to mend of this object. Asked once. */
+  takeUpgraded(key: string): { readonly finding: Finding; readonly sinceMs: number } | undefined {
+    const { revision, findings, sinceMs } = this.upgrading ?? {};
+    if (revision === undefined || findings === undefined || sinceMs === undefined) return undefined;
+    const finding = revision === this.#mark?.revision ? findings.get(key) : undefined;
+    if (finding === undefined) return undefined;
+    findings.delete(key);
+    return { finding, sinceMs };
+  }
+
   /** The earliest time at which something is to be looked at (epoch, milliseconds). */
   dueAtMs(): number | undefined {
     const times = [...this.findings.values()].flatMap(({ dueAtMs }) => (dueAtMs === undefined ? [] : [dueAtMs]));
@@ -134,12 +153,11 @@ export class DriftSession {
 
   /** Corrections count anew, unless the revision is itself the correction: else an upgrade that mends nothing would be made for ever. */
   #newRevision(mark: ReleaseMark): void {
-    const asked = this.upgradeAskedFor;
-    this.upgradeAskedFor = undefined;
     this.corrections = 0;
     this.#corrected = [];
     this.noted.clear();
-    if (asked !== undefined && mark.revision === asked + 1) return;
+    if (this.upgrading?.revision === mark.revision) return;
+    this.upgrading = undefined;
     this.convergence.reset();
     this.told.clear();
     this.toldAction.clear();

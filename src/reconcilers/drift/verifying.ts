@@ -60,7 +60,10 @@ export class Verifying {
     const urgent = new Set(stirred.filter(({ kind }) => kind !== 'unverified').map(({ index }) => index));
     for (const index of this.#due()) urgent.add(index);
     const { client } = session.cluster;
-    const seen = await this.#all([...urgent].sort(ascending).flatMap((index) => this.#objectAt(index)), client);
+    const seen = await this.#all(
+      [...urgent].sort(ascending).flatMap((index) => this.#objectAt(index)),
+      client,
+    );
     const rest = stirred.filter(({ index }) => !urgent.has(index)).flatMap(({ index }) => this.#objectAt(index));
     return [...seen, ...(await this.#sweep(rest))].sort((a, b) => a.object.order - b.object.order);
   }
@@ -130,12 +133,15 @@ export class Verifying {
       session.findings.delete(key);
       session.convergence.settled(key);
       news.settled(key);
+      const upgraded = session.takeUpgraded(key);
+      if (upgraded !== undefined) news.corrected(upgraded.finding, this.#parts.tools.now() - upgraded.sinceMs);
       return undefined;
     }
     const live = 'live' in verdict ? verdict.live : undefined;
     const watch = verdict.state === 'Modified' ? verdict.watch : [];
     session.tracker.settle(session.uid, object.id, { live, watch, wide: true });
     const finding = this.#finding(object, verdict);
+    session.takeUpgraded(key);
     session.findings.set(key, finding);
     news.found(finding);
     return { object, verdict, finding };

@@ -224,16 +224,17 @@ describe('the fleet', () => {
 
 describe('storage', () => {
   it('wakes the object whose release somebody else changed', async () => {
-    const { w, asked, sources } = listening(world());
+    const { w, asked } = listening(world());
     await w.reconcile('p');
-    const tell = (): void => {
-      const change = w.changes.at(-1);
-      if (change !== undefined) sources.storageChanged(change.cluster, change.reader, change.key);
-    };
-    tell();
+    w.storage(C1).tell(KEY);
     expect(asked).toEqual([]);
     w.storage(C1).put(KEY, { status: 'deployed', revision: 2 });
-    tell();
+    expect(asked).toEqual(['fleet/c1 p drift']);
+  });
+
+  it('is not what wakes an object for which an upgrade is wanted', () => {
+    const { w, asked } = listening(world());
+    w.parts.memories.wantUpgrade(w.proxy('p'), 'objects differ');
     expect(asked).toEqual(['fleet/c1 p drift']);
   });
 

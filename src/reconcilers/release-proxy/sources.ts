@@ -23,7 +23,16 @@ import type { CapiCluster } from '../shared.ts';
 import { ObjectChanged } from './interruption.ts';
 import { claimsOf, proxiesOf, settleReader } from './parts.ts';
 import type { Parts } from './parts.ts';
-import { clusterNameOf, isDeleting, isForced, namesCluster, passesFilter, releaseKeyOf, requestFor, uidOf } from './proxy.ts';
+import {
+  clusterNameOf,
+  isDeleting,
+  isForced,
+  namesCluster,
+  passesFilter,
+  releaseKeyOf,
+  requestFor,
+  uidOf,
+} from './proxy.ts';
 
 /** The reconcilers' own notes, this side's and the chart-proxy side's: they ask for nothing. */
 const OWN_ANNOTATIONS: readonly string[] = [
