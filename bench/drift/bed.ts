@@ -6,6 +6,7 @@ import { Fleet, INSTALLED, Mirror, condition } from '../../test/support/index.ts
 import type { Counters } from '../rollout/counters.ts';
 import { countersFrom } from '../rollout/counters.ts';
 import { cpuTimes, residentBytes } from '../rollout/process-tree.ts';
+import { apiRequests, countRequests } from '../../test/e2e/api-requests.ts';
 import { driftChart } from './charts.ts';
 
 export interface BedOptions {
@@ -26,7 +27,21 @@ export interface Reading {
   corrected: number;
   dryRuns: number;
   tracked: number;
+  /** Reads and applies of what a release consists of, as the API servers of all workload clusters count them. */
+  asked: number;
 }
+
+const ASKING: ReadonlySet<string> = new Set(['GET', 'LIST', 'APPLY', 'PUT', 'POST']);
+/** What the charts consist of, and Helm's records. */
+const RESOURCES: ReadonlySet<string> = new Set([
+  'configmaps',
+  'secrets',
+  'deployments',
+  'services',
+  'serviceaccounts',
+  'roles',
+  'rolebindings',
+]);
 
 /** Namespace of the releases on every cluster. */
 export const RELEASE_NAMESPACE = 'addons';
@@ -73,10 +88,11 @@ export class Bed {
 
   async reading(): Promise<Reading> {
     const { manager } = this.fleet;
-    const [cpu, memory, samples] = await Promise.all([
+    const [cpu, memory, samples, asked] = await Promise.all([
       cpuTimes(manager.pid),
       residentBytes(manager.pid),
       manager.metrics(),
+      this.#asked(),
     ]);
     const sum = (name: string): number =>
       samples.filter((sample) => sample.name === name).reduce((total, { value }) => total + value, 0);
@@ -87,7 +103,16 @@ export class Bed {
       corrected: sum('capstan_drift_corrected_total'),
       dryRuns: sum('capstan_drift_dry_runs_total'),
       tracked: sum('capstan_drift_tracked_objects'),
+      asked,
     };
+  }
+
+  /** The bench itself patches and deletes; it reads these only while it edits. */
+  async #asked(): Promise<number> {
+    const { fleet, options } = this;
+    const clusters = Array.from({ length: options.clusters }, (_, index) => fleet.cluster(index + 1));
+    const rows = (await Promise.all(clusters.map(apiRequests))).flat();
+    return countRequests(rows, ({ verb, resource }) => ASKING.has(verb) && RESOURCES.has(resource));
   }
 
   async stop(): Promise<void> {
