@@ -38,7 +38,7 @@ export interface DriftParts {
   readonly memories: ReleaseMemories;
   readonly locks: ReleaseLocks;
   readonly policies: Policies;
-  readonly inventories: Pick<Inventories, "of" | "renew">;
+  readonly inventories: Pick<Inventories, 'of' | 'renew'>;
   readonly sessions: Sessions;
   readonly gate: RequestGate;
   readonly metrics: DriftMetrics;

@@ -788,3 +788,49 @@ describe('W24: two objects, one release', () => {
     expect(w.condition('old', 'HelmReleaseReady')).toMatchObject({ reason: 'ReleaseNameCollision' });
   });
 });
+
+describe('an upgrade that is wanted for the sake of the objects', () => {
+  it('is made once, though the release is made from what it should be', async () => {
+    const w = world();
+    w.addProxy('p');
+    await w.reconcile('p');
+    w.parts.memories.wantUpgrade(w.proxy('p'), 'objects differ');
+    await w.reconcile('p');
+    await w.reconcile('p');
+    expect(w.engine.verbs()).toEqual(['install', 'upgrade']);
+    expect(w.proxy('p').status?.revision).toBe(2);
+    expect(w.events.at(-1)?.message).toContain('objects differ');
+  });
+
+  it('waits for the chart, and is not asked for again once Helm has begun', async () => {
+    const w = world();
+    w.addProxy('p');
+    await w.reconcile('p');
+    w.parts.memories.wantUpgrade(w.proxy('p'), 'objects differ');
+    w.charts.failure = new HelmError('RepositoryUnreachable', 'the repository is down');
+    await expect(w.reconcile('p')).rejects.toThrow('the repository is down');
+    w.charts.failure = undefined;
+    w.engine.failure = new HelmError('Timeout', 'timed out');
+    await expect(w.reconcile('p')).rejects.toThrow('timed out');
+    expect(w.parts.memories.of('uid of p').wantedUpgrade).toBeUndefined();
+  });
+
+  it('waits, as every operation, for a correction that is under way', async () => {
+    const w = world();
+    w.addProxy('p');
+    const unlock = w.parts.locks.tryLock(C1, KEY);
+    const pass = w.reconcile('p');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(w.engine.verbs()).toEqual([]);
+    let locked = false;
+    w.engine.during = () => {
+      locked = w.parts.locks.isLocked(C1, KEY);
+    };
+    unlock?.();
+    await pass;
+    expect(w.engine.verbs()).toEqual(['install']);
+    expect(locked).toBe(true);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(w.parts.locks.isLocked(C1, KEY)).toBe(false);
+  });
+});
