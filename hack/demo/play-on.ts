@@ -28,6 +28,16 @@ export function playOn(stage: Stage): Command[] {
   const kubeconfig = folder.shown(`${first.name}.kubeconfig`);
   return [
     { about: 'what there is', line: `kubectl get clusters,hcp,hrp -n ${NAMESPACE}`, ends: true },
+    {
+      about: 'what differs now from what the charts say, and who changed it (exit code 1 when something does)',
+      line: `${folder.shown('../bin/capstan')} drift -n ${NAMESPACE}`,
+      ends: true,
+    },
+    {
+      about: `change something by hand on ${first.name}, and see what becomes of it`,
+      line: `kubectl --kubeconfig ${kubeconfig} scale deployment greeting -n greeting --replicas 5`,
+      ends: true,
+    },
     { about: 'watch the releases', line: `kubectl get hrp -n ${NAMESPACE} -w`, ends: false },
     {
       about: `give ${last.name} its label back: the chart is installed again`,

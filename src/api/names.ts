@@ -31,6 +31,8 @@ export const DELETE_FOR_MOVE_ANNOTATION = 'clusterctl.cluster.x-k8s.io/delete-fo
 export const DRIFT_DETECTION_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/drift-detection';
 /** On a HelmReleaseProxy: any new text starts corrections anew that had stopped because they did not hold. */
 export const DRIFT_RETRY_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/drift-retry';
+/** The trace in which the HelmReleaseProxy was last written (W3C Trace Context). A note that asks for nothing; only written along with a change, while tracing is on. */
+export const TRACEPARENT_ANNOTATION = 'helmreleaseproxy.addons.cluster.x-k8s.io/traceparent';
 
 export const CREDENTIALS_DEFAULT_KEY = 'config.json';
 export const CA_SECRET_KEY = 'ca.crt';

@@ -433,6 +433,19 @@ describe('the first lists', () => {
     expect(tracker.problems('app')).toEqual([]);
   });
 
+  it('are one thing and the watches after them another: what forbids one is told, and that it is over without a list, too', async () => {
+    tracker.track('app', inventory(A), NARROW);
+    watches.list('configmaps');
+    watches.of('configmaps').problem?.(new ForbiddenError('the server has just begun'), 3);
+    expect(tracker.problems('app')).toHaveLength(1);
+    expect(await quiet()).toEqual(['app']);
+    watches.of('configmaps').resumed?.();
+    expect(tracker.problems('app')).toEqual([]);
+    expect(await quiet()).toEqual(['app', 'app']);
+    watches.of('configmaps').resumed?.();
+    expect(await quiet()).toHaveLength(2);
+  });
+
   it('have a limit, and end with the release, the tracker and the caller', async () => {
     tracker.track('app', inventory(A), NARROW);
     const late = expect(tracker.synced('app', signal, 1_000)).rejects.toMatchObject({ code: 'TimedOut' });

@@ -2,12 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compare } from './compare.ts';
 import type { CompareOptions } from './compare.ts';
-import { parsePointer, pointerOf } from './pointer.ts';
+import { leaves } from './document.ts';
+import { setAt } from './edits.ts';
+import { parsePointer, pointerOf, valueAt } from './pointer.ts';
 import type { JsonObject, JsonValue, ObjectId } from './types.ts';
 
 const DEPLOYMENT: ObjectId = { group: 'apps', version: 'v1', kind: 'Deployment', namespace: 'web', name: 'shop' };
 const CONFIG_MAP: ObjectId = { group: '', version: 'v1', kind: 'ConfigMap', namespace: 'web', name: 'shop' };
 const SECRET: ObjectId = { ...CONFIG_MAP, kind: 'Secret' };
+const NETWORK_POLICY: ObjectId = { ...DEPLOYMENT, group: 'networking.k8s.io', kind: 'NetworkPolicy' };
 const CUSTOM: ObjectId = { group: 'shop.example', version: 'v1', kind: 'Till', namespace: 'web', name: 'shop' };
 
 function differences(
@@ -157,6 +160,45 @@ describe('what is one', () => {
       container({ resources: { limits: { cpu: '2' } } }),
       [['changed', `${AT_CONTAINER}/resources/limits/cpu`]],
     ],
+    [
+      'false that is gone, where nothing is true',
+      container({ securityContext: { allowPrivilegeEscalation: false, privileged: false } }),
+      container({ securityContext: {} }),
+      [['removed', `${AT_CONTAINER}/securityContext/allowPrivilegeEscalation`]],
+    ],
+    [
+      'zero that is gone, where nothing is the image’s user',
+      podSpec({ securityContext: { runAsUser: 0 } }),
+      podSpec({ securityContext: {} }),
+      [['removed', '/spec/template/spec/securityContext/runAsUser']],
+    ],
+    [
+      'an empty selector that is gone, where nothing is one namespace',
+      { spec: { ingress: [{ from: [{ podSelector: { matchLabels: { a: 'b' } }, namespaceSelector: {} }] }] } },
+      { spec: { ingress: [{ from: [{ podSelector: { matchLabels: { a: 'b' } } }] }] } },
+      [['removed', '/spec/ingress/0/from/0/namespaceSelector']],
+      NETWORK_POLICY,
+    ],
+    [
+      'a port more in a network policy, whose ports are one value',
+      { spec: { ingress: [{ ports: [{ port: 80 }] }] } },
+      { spec: { ingress: [{ ports: [{ port: 80 }, { port: 81 }] }] } },
+      [['changed', '/spec/ingress/0/ports']],
+      NETWORK_POLICY,
+    ],
+    [
+      'containers that are initialised in another order',
+      podSpec({ initContainers: [{ name: 'a' }, { name: 'b' }] }),
+      podSpec({ initContainers: [{ name: 'b' }, { name: 'proxy' }, { name: 'a' }] }),
+      [['changed', '/spec/template/spec/initContainers']],
+    ],
+    [
+      'named routes of a custom resource in another order',
+      { spec: { http: [{ name: 'a' }, { name: 'b' }] } },
+      { spec: { http: [{ name: 'b' }, { name: 'a' }] } },
+      [['changed', '/spec/http']],
+      CUSTOM,
+    ],
     ['a number that became a text', { spec: { port: 80 } }, { spec: { port: '80' } }, [['changed', '/spec/port']]],
     [
       'a variable that another stands before now',
@@ -224,6 +266,14 @@ describe('what is one', () => {
     expect(differences(wanted, live, { id })).toEqual(found);
   });
 
+  it('is another order in two answers of a server, too', () => {
+    const [wanted, live] = [
+      { spec: { http: [{ name: 'a' }, { name: 'b' }] } },
+      { spec: { http: [{ name: 'b' }, { name: 'a' }] } },
+    ];
+    expect(differences(wanted, live, { id: CUSTOM, wantedIsLive: true })).toEqual([['changed', '/spec/http']]);
+  });
+
   it('is what only one of two answers of a server has', () => {
     const wantedIsLive = true;
     expect(differences({ spec: { a: 1 } }, { spec: { a: 1, b: 2 } }, { wantedIsLive })).toEqual([['added', '/spec/b']]);
@@ -282,6 +332,39 @@ describe('any object', () => {
         const found = compare(wanted, live, { ...options, ignore: [] });
         const ignore = found.map(({ path }) => path.map(String));
         expect(compare(wanted, live, { ...options, ignore })).toEqual([]);
+      }),
+    );
+  });
+
+  it('with one other value has one difference, at its place', () => {
+    // What an element is told apart by: with another one it is another element.
+    const keys = new Set<string | number | undefined>(['ip', 'key', 'name', 'port', 'type', 'uid']);
+    fc.assert(
+      fc.property(objects, fc.nat(), (object, pick) => {
+        // An empty map wants nothing, so that nothing in it differs.
+        const paths = leaves(object).filter(
+          (path) => path.length > 1 && typeof valueAt(object, path) !== 'object' && !keys.has(path.at(-1)),
+        );
+        const path = paths[pick % paths.length];
+        fc.pre(path !== undefined);
+        const live = structuredClone(object);
+        setAt(live, path, { other: 'value' });
+        const [difference, ...others] = compare(object, live, { id: CUSTOM, nulls: [], ignore: [], quantities: [] });
+        expect(others).toEqual([]);
+        expect(difference).toMatchObject({ change: 'changed', path, live: { other: 'value' } });
+      }),
+    );
+  });
+
+  it('is the same with what has keys in another order', () => {
+    const names = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,6}$/), { minLength: 1, maxLength: 6 });
+    const shuffled = names.chain((of) => fc.tuple(fc.constant(of), fc.shuffledSubarray(of, { minLength: of.length })));
+    fc.assert(
+      fc.property(shuffled, fc.constantFrom('containers', 'volumes', 'env'), ([before, after], list) => {
+        const spec = (of: string[]): JsonObject => ({
+          spec: { [list]: of.map((name) => ({ name, value: `of ${name}` })) },
+        });
+        expect(differences(spec(before), spec(after))).toEqual([]);
       }),
     );
   });

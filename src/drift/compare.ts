@@ -1,5 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isAside, isGranularList, isSetPath, isText, isTextMap, metricKey, sameBytes } from './kinds.ts';
+import {
+  absentMeansOtherwise,
+  isAside,
+  isGranularList,
+  isOrdered,
+  isSetPath,
+  isText,
+  isTextMap,
+  metricKey,
+  sameBytes,
+} from './kinds.ts';
 import { matchesPattern } from './pointer.ts';
 import { isQuantityPath, sameQuantity } from './quantity.ts';
 import { isObject, twinIndex } from './twin.ts';
@@ -86,13 +96,10 @@ class Comparison {
       taken.add(at);
       return at;
     });
-    const isGranular = this.#options.wantedIsLive !== true && isGranularList(id, place.wantedPath);
-    if (
-      this.#options.wantedIsLive !== true &&
-      !isGranular &&
-      (live.length !== wanted.length || pairs.includes(undefined))
-    ) {
-      // An atomic list is one value: it is wanted as a whole.
+    const isWhole = live.length === wanted.length && !pairs.includes(undefined);
+    const isOneValue = this.#options.wantedIsLive !== true && !isGranularList(id, place.wantedPath);
+    if ((isOneValue && !isWhole) || (isOrdered(id, place.wantedPath) && isReordered(pairs))) {
+      // An atomic list is one value: it is wanted as a whole, and in its order.
       this.#tell('changed', place.livePath, { wanted: [...wanted], live: [...live] });
       return;
     }
@@ -164,7 +171,7 @@ class Comparison {
   /** The server drops what is empty, and what is zero where that is the same as nothing; a text in a map of texts stays. */
   #countsAsAbsent(value: JsonValue, path: Path): boolean {
     if (value === null) return true;
-    if (isText(this.#options.id, path)) return false;
+    if (isText(this.#options.id, path) || absentMeansOtherwise(this.#options.id, path)) return false;
     if (isObject(value) && isTextMap(this.#options.id, path)) return Object.keys(value).length === 0;
     return isEmpty(value) || value === false || value === 0;
   }
@@ -185,6 +192,12 @@ class Comparison {
     if (this.#isIgnored(path)) return;
     this.found.push({ change, path, wanted: values.wanted, live: values.live });
   }
+}
+
+/** Are the elements that both lists have in another order? */
+function isReordered(places: readonly (number | undefined)[]): boolean {
+  const found = places.filter((place) => place !== undefined);
+  return found.some((place, index) => index > 0 && place < (found[index - 1] ?? 0));
 }
 
 /** Nothing in it: what API servers leave out. */

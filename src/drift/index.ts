@@ -3,7 +3,7 @@
  * `types.ts` (the contract), then `inventory.ts`, `cluster-tracker.ts`, `verifier.ts` and `corrector.ts`.
  */
 export type * from './types.ts';
-export { buildInventory, HELM_SELECTOR, objectKey, objectName } from './inventory.ts';
+export { buildInventory, hasHelmLabel, HELM_SELECTOR, objectKey, objectName } from './inventory.ts';
 export type { InventorySource } from './inventory.ts';
 export { compileRules } from './rules.ts';
 export { compare } from './compare.ts';

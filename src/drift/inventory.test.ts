@@ -52,13 +52,13 @@ describe('an inventory', () => {
     expect(objects[0]?.wanted['metadata']).not.toHaveProperty('namespace');
   });
 
-  it('is in the order in which Helm installs, and unknown kinds come last', async () => {
+  it('is in the order in which Helm installs: unknown kinds last, and within a kind as the manifest has them', async () => {
     const till = { apiVersion: 'shop.example/v1', kind: 'Till', metadata: { name: 't' } };
     const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'd' } };
     const { objects } = await inventory([till, deployment, configMap({}, { name: 'b' }), configMap({})]);
     expect(objects.map(({ id, order }) => [id.kind, id.name, order])).toEqual([
-      ['ConfigMap', 'a', 0],
-      ['ConfigMap', 'b', 1],
+      ['ConfigMap', 'b', 0],
+      ['ConfigMap', 'a', 1],
       ['Deployment', 'd', 2],
       ['Till', 't', 3],
     ]);
@@ -74,6 +74,17 @@ describe('an inventory', () => {
     };
     const { objects } = await inventory([hook, list]);
     expect(objects.map(({ wanted }) => wanted['data'])).toEqual([{ x: '2' }]);
+  });
+
+  it('unfolds a typed list, whose items need not say what they are', async () => {
+    const items = [{ metadata: { name: 'a' }, data: { x: '1' } }, configMap({}, { name: 'b' }), { data: {} }];
+    const { objects, problems } = await inventory([{ apiVersion: 'v1', kind: 'ConfigMapList', items }]);
+    expect(objects.map(({ id }) => [id.kind, id.version, id.name])).toEqual([
+      ['ConfigMap', 'v1', 'a'],
+      ['ConfigMap', 'v1', 'b'],
+    ]);
+    expect(objects[0]?.wanted).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { x: '1' } });
+    expect(problems).toEqual(['document 3 of the list in document 1 of the manifest has no metadata.name']);
   });
 
   it('drops what a server sets, and notes nulls', async () => {

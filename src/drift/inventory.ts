@@ -1,4 +1,4 @@
-import type { CallOptions, Discovery, Resource } from '../kube/index.ts';
+import type { CallOptions, Discovery, KubeObject, Resource } from '../kube/index.ts';
 import { compareKinds } from './install-order.ts';
 import type { Inventory, InventoryObject, JsonObject, JsonValue, ObjectId, Path } from './types.ts';
 
@@ -21,6 +21,11 @@ const HOOK_ANNOTATION = 'helm.sh/hook';
 
 /** The label selector that finds what Helm installed. */
 export const HELM_SELECTOR = `${HELM_LABEL}=${HELM_LABEL_VALUE}`;
+
+/** Does that selector find it? */
+export function hasHelmLabel({ metadata }: KubeObject): boolean {
+  return metadata.labels?.[HELM_LABEL] === HELM_LABEL_VALUE;
+}
 
 /** What only a server sets. */
 const SERVER_METADATA: ReadonlySet<string> = new Set([
@@ -49,8 +54,8 @@ export async function buildInventory(
 ): Promise<Inventory> {
   const problems: string[] = [];
   const raw = [
-    ...documentsOf(source.crds, problems).map((document) => ({ document, fromCrds: true })),
-    ...documentsOf(source.documents, problems)
+    ...documentsOf(source.crds, 'crds/', problems).map((document) => ({ document, fromCrds: true })),
+    ...documentsOf(source.documents, 'the manifest', problems)
       .filter((document) => !isHook(document))
       .map((document) => ({ document, fromCrds: false })),
   ];
@@ -62,8 +67,9 @@ export async function buildInventory(
     // Of duplicates the last one holds; a CRD that crds/ and a template both have is the template's.
     found.set(objectKey(object.id), object);
   }
+  // Within a kind the manifest's order holds, as in Helm.
   const objects = [...found.values()]
-    .sort((a, b) => compareKinds(a.id.kind, b.id.kind) || compareText(a.id.name, b.id.name))
+    .sort((a, b) => compareKinds(a.id.kind, b.id.kind))
     .map((object, order): InventoryObject => ({ ...object, order }));
   return { release: source.release, revision: source.revision, objects, problems };
 }
@@ -83,23 +89,30 @@ function isHook(document: JsonObject): boolean {
 }
 
 /** Lists are their items; what is no object is told and left out. */
-function documentsOf(documents: readonly JsonObject[], problems: string[]): JsonObject[] {
+function documentsOf(documents: readonly JsonObject[], where: string, problems: string[]): JsonObject[] {
   return documents.flatMap((document, index) => {
-    const { kind, items } = document;
-    if (typeof kind === 'string' && kind.endsWith('List') && Array.isArray(items)) {
-      return documentsOf(items.filter(isRecord), problems);
-    }
+    const items = itemsOf(document);
+    if (items !== undefined) return documentsOf(items, `the list in document ${index + 1} of ${where}`, problems);
+    const { kind } = document;
     const name = textAt(recordAt(document, 'metadata'), 'name');
     if (typeof kind === 'string' && name !== undefined && hasUnsafeInteger(document)) {
       problems.push(`${kind} ${name} has an integer beyond 2^53 and is left out: it could not be put back exactly`);
       return [];
     }
     if (typeof kind === 'string' && name !== undefined) return [document];
-    problems.push(
-      `document ${index + 1} of the manifest has no ${typeof kind === 'string' ? 'metadata.name' : 'kind'}`,
-    );
+    problems.push(`document ${index + 1} of ${where} has no ${typeof kind === 'string' ? 'metadata.name' : 'kind'}`);
     return [];
   });
+}
+
+/** What a list holds. Items of a typed one (ConfigMapList) need not say what they are (apimachinery: unstructured lists). */
+function itemsOf({ apiVersion, kind, items }: JsonObject): JsonObject[] | undefined {
+  if (typeof kind !== 'string' || !kind.endsWith('List') || !Array.isArray(items)) return undefined;
+  const own = kind.slice(0, -'List'.length);
+  const inherited = own === '' || typeof apiVersion !== 'string' ? {} : { apiVersion, kind: own };
+  return items
+    .filter(isRecord)
+    .map((item) => (item['kind'] === undefined && item['apiVersion'] === undefined ? { ...inherited, ...item } : item));
 }
 
 function hasUnsafeInteger(value: JsonValue): boolean {
@@ -217,8 +230,4 @@ function recordAt(object: JsonObject, key: string): JsonObject {
 function textAt(object: JsonObject, key: string): string | undefined {
   const value = object[key];
   return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

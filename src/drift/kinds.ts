@@ -29,6 +29,37 @@ const GRANULAR: ReadonlySet<string> = new Set([
   'matchConditions',
 ]);
 
+/** Lists of containers: those of a pod, of which each has `ports` that are merged by their keys. */
+const CONTAINERS: ReadonlySet<string> = new Set(['containers', 'initContainers', 'ephemeralContainers']);
+
+/**
+ * Fields of Kubernetes' own kinds that are pointers and have no default in the API: false, 0, '' or {} is kept as it was
+ * written, and means something else than nothing (no `allowPrivilegeEscalation` is true, no `namespaceSelector` is this
+ * namespace, and {} is all).
+ */
+const ABSENT_MEANS_OTHERWISE: ReadonlySet<string> = new Set([
+  'allowPrivilegeEscalation',
+  'automountServiceAccountToken',
+  'hostUsers',
+  'runAsNonRoot',
+  'fsGroup',
+  'runAsGroup',
+  'runAsUser',
+  'backoffLimitPerIndex',
+  'maxFailedIndexes',
+  'maxUnavailable',
+  'minAvailable',
+  'stabilizationWindowSeconds',
+  'startingDeadlineSeconds',
+  'terminationGracePeriodSeconds',
+  'tolerationSeconds',
+  'ttlSecondsAfterFinished',
+  'storageClassName',
+  'labelSelector',
+  'namespaceSelector',
+  'podSelector',
+]);
+
 /** Groups of Kubernetes' own kinds; a custom resource's list of the same name is what its schema says, and that is not known here. */
 const BUILT_IN = /^(|apps|batch|autoscaling|policy|(.+\.)?k8s\.io)$/;
 
@@ -44,7 +75,24 @@ export function isGranularList(id: ObjectId, path: Path): boolean {
   const name = path.at(-1);
   if (typeof name !== 'string') return false;
   if (path.length === 2 && path[0] === 'metadata') return true;
-  return BUILT_IN.test(id.group) && GRANULAR.has(name);
+  if (!BUILT_IN.test(id.group) || !GRANULAR.has(name)) return false;
+  // Those of a Service and of containers; a NetworkPolicy's, say, are one value.
+  return name !== 'ports' || path.length === 2 || CONTAINERS.has(String(path.at(-3)));
+}
+
+/**
+ * Does the order of a list's elements mean something? Containers are initialised one after the other, and a list that is
+ * one value has its order for a part of it (routes of which the first that matches is taken). Server-side apply puts both
+ * back in the order that was applied (tried on 1.35).
+ */
+export function isOrdered(id: ObjectId, path: Path): boolean {
+  if (metricKey(id, path) !== undefined) return false;
+  return path.at(-1) === 'initContainers' || !isGranularList(id, path);
+}
+
+/** Is false, 0 or an empty value at this path something else than none? */
+export function absentMeansOtherwise(id: ObjectId, path: Path): boolean {
+  return BUILT_IN.test(id.group) && ABSENT_MEANS_OTHERWISE.has(String(path.at(-1)));
 }
 
 /** Is an empty text at this path a value, and every text just what it is? */

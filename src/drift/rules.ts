@@ -96,7 +96,9 @@ function selects(selector: LabelSelector, { wanted, live }: Subject, part: (type
 function texts(object: JsonObject, field: string): Record<string, string> {
   const value = valueAt(object, ['metadata', field]);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
-  return Object.fromEntries(Object.entries(value).map(([key, text]) => [key, typeof text === 'string' ? text : JSON.stringify(text)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, text]) => [key, typeof text === 'string' ? text : JSON.stringify(text)]),
+  );
 }
 
 function attempt<T>(compile: () => T, wrong: string[], where: string): T | undefined {

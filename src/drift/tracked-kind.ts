@@ -137,6 +137,11 @@ export class TrackedKind implements Follower {
     }
   }
 
+  /** A server that has just begun allows nobody anything; then it does, and what was told before holds. */
+  resumed(): void {
+    if (this.#state.phase === 'refused') this.#turn({ phase: 'watching' });
+  }
+
   /** In a list whatever the server says holds, older than what is known or not: its past may have been changed (a restore of etcd). */
   #applied(object: KubeObject): void {
     const version = versionNumber(object.metadata.resourceVersion);
@@ -177,8 +182,15 @@ export class TrackedKind implements Follower {
   }
 
   #turn(state: KindState): void {
+    const isNews = (this.#state.phase === 'refused') !== (state.phase === 'refused');
     this.#state = state;
     this.#surroundings.turned(this);
+    // What is a problem, or is none any more, is to be told.
+    if (isNews) for (const release of this.#releases()) this.#surroundings.stir(release);
+  }
+
+  #releases(): ReadonlySet<ReleaseRef> {
+    return new Set([...this.#all()].map(({ release }) => release));
   }
 
   #at(key: string): readonly TrackedEntry[] {

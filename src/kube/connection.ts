@@ -1,5 +1,5 @@
 import type { Span } from '@opentelemetry/api';
-import { createTelemetry, inSpan } from '../telemetry/index.ts';
+import { CLUSTER_ATTRIBUTE, createTelemetry, inClientSpan } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { linkAbort, raceAbort, sleep, withTimeout } from './abort.ts';
 import { nameOf } from './api-request.ts';
@@ -14,7 +14,7 @@ import {
 } from './connection-options.ts';
 import type { ConnectionOptions, InClusterOptions, SwapOutcome, UnauthorizedHook } from './connection-options.ts';
 import { Credentials } from './credentials.ts';
-import { ConnectionClosedError, ServerError, TimedOutError } from './errors.ts';
+import { ConnectionClosedError, ServerError, TimedOutError, isKubeError } from './errors.ts';
 import { Exchange } from './exchange.ts';
 import type { Identity } from './exchange.ts';
 import { identityOf, readKubeconfig, writeKubeconfig } from './kubeconfig.ts';
@@ -25,6 +25,7 @@ import { Sockets } from './sockets.ts';
 
 /** How long a 401 waits for newer credentials before it is told. */
 const UNAUTHORIZED_HOOK_LIMIT_MS = 10_000;
+const STATUS_ATTRIBUTE = 'http.response.status_code';
 
 /**
  * One API server: sockets, credentials, limits, and what is told about calls. Everything that talks to a cluster goes
@@ -176,7 +177,7 @@ export class Connection {
           this.#persist(patience, signal, async () => this.#exchange.answer(request, this.#current, signal)),
         nameOf(request),
       );
-      span.setAttribute('http.response.status_code', answer.status);
+      span.setAttribute(STATUS_ATTRIBUTE, answer.status);
       return answer;
     });
   }
@@ -201,7 +202,7 @@ export class Connection {
           ),
           signal,
         );
-        span.setAttribute('http.response.status_code', response.statusCode);
+        span.setAttribute(STATUS_ATTRIBUTE, response.statusCode);
         return new ResponseStream(response.body, linked, request);
       });
     } catch (error) {
@@ -230,13 +231,21 @@ export class Connection {
 
   async #observed<T>(request: ApiRequest, run: (span: Span) => Promise<T>): Promise<T> {
     const template = pathTemplate(request.path);
+    // Semantic conventions for HTTP clients, but for url.full: the names of objects would be in it.
     const attributes = {
       'http.request.method': request.method,
-      'url.path': template,
-      'k8s.cluster.name': this.clusterName,
-      'capstan.cluster': this.clusterName,
+      'url.template': template,
+      ...addressOf(this.server),
+      [CLUSTER_ATTRIBUTE]: this.clusterName,
     };
-    return inSpan(this.telemetry.tracer, `${request.method} ${template}`, attributes, run);
+    return inClientSpan(this.telemetry.tracer, `${request.method} ${template}`, attributes, async (span) => {
+      try {
+        return await run(span);
+      } catch (error) {
+        if (isKubeError(error) && error.status !== undefined) span.setAttribute(STATUS_ATTRIBUTE, error.status);
+        throw error;
+      }
+    });
   }
 
   /** True when the credentials are newer by now than those that were refused. Callers that come together share one attempt. */
@@ -291,4 +300,9 @@ export class Connection {
 
 function identityFor(access: ClusterAccess): Identity {
   return { access, credentials: new Credentials(access) };
+}
+
+function addressOf(server: string): { 'server.address': string; 'server.port': number } {
+  const { protocol, hostname, port } = new URL(server);
+  return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'http:' ? 80 : 443) };
 }

@@ -1,6 +1,6 @@
 import type { Counter } from 'prom-client';
 import type { Dispatcher } from 'undici';
-import { counter } from '../telemetry/index.ts';
+import { counter, injectTrace } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import type { ApiAnswer, ApiRequest } from './api-request.ts';
 import type { Credentials } from './credentials.ts';
@@ -107,6 +107,8 @@ export class Exchange {
       'user-agent': this.#options.userAgent,
     };
     if (request.body !== undefined) headers['content-type'] = request.contentType ?? 'application/json';
+    // API servers that trace go on with it (KEP-647).
+    injectTrace(headers);
     return headers;
   }
 

@@ -33,6 +33,8 @@ export interface ListWatchOptions {
   readonly random?: () => number;
   /** Told of each failure. Must not throw. */
   readonly onProblem?: (problem: WatchProblem) => void;
+  /** Told each time that the server took a watch that goes on from where the last one ended: what was wrong is over. Must not throw. */
+  readonly onResumed?: () => void;
 }
 
 /** ListWatchOptions with every default in place. */
@@ -45,6 +47,7 @@ export interface Settings {
   readonly streamingLists: boolean;
   readonly initialEventsIdleMs: number;
   readonly onProblem: ((problem: WatchProblem) => void) | undefined;
+  readonly onResumed: (() => void) | undefined;
 }
 
 export function withDefaults(options: ListWatchOptions): Settings {
@@ -60,5 +63,6 @@ export function withDefaults(options: ListWatchOptions): Settings {
     streamingLists: options.streamingLists ?? true,
     initialEventsIdleMs: options.initialEventsIdleMs ?? 30_000,
     onProblem: options.onProblem,
+    onResumed: options.onResumed,
   };
 }

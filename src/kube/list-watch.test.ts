@@ -264,6 +264,18 @@ describe.each([
     expect(server.count('list')).toBe(2);
   });
 
+  it('tells that it goes on after a failure, also when nothing else is to be told', async () => {
+    const resumed = vi.fn();
+    const { problems } = await start({ onResumed: resumed });
+    await watching();
+    const before = resumed.mock.calls.length;
+    server.fail('watch', (response) => sendStatus(response, { code: 403, reason: 'Forbidden' }));
+    server.cutAll();
+    await until(() => expect(problems.map(({ error }) => error.code)).toContain('Forbidden'));
+    await until(() => expect(resumed.mock.calls.length).toBeGreaterThan(before));
+    expect(server.count('list')).toBe(1);
+  });
+
   it('resumes after an ERROR event that is no 410', async () => {
     const { told, problems } = await start();
     await watching();

@@ -110,13 +110,19 @@ class Machine<T extends KubeObject> {
       case 'streaming':
         return this.#stream(state, signal);
       case 'listed':
-        return { notices: [], next: await this.#open(state.resourceVersion, signal) };
+        return { notices: [], next: await this.#resumed(state.resourceVersion, signal) };
       case 'watching':
         return this.#watch(state);
       case 'waiting':
         await this.#wait(state.ms, state.untilSwap, signal);
         return { notices: [], next: state.next };
     }
+  }
+
+  async #resumed(resourceVersion: string, signal: AbortSignal): Promise<State<T>> {
+    const next = await this.#open(resourceVersion, signal);
+    this.#settings.onResumed?.();
+    return next;
   }
 
   async #begin(signal: AbortSignal): Promise<Step<T>> {

@@ -92,6 +92,8 @@ export interface Follower {
   notice(notice: WatchNotice<KubeObject>): void;
   /** The watch failed, for the `failures`th time in a row, and is tried again: also when its resource is not served or not allowed. */
   problem?(error: KubeError, failures: number): void;
+  /** The server took the watch (again), without a list, as nothing was missed: a `problem` is over. */
+  resumed?(): void;
 }
 
 /** What an informer tells its handlers. `initial` is true for objects told during a list. Handlers must not throw; one that does is logged and the others go on. */

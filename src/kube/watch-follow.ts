@@ -33,7 +33,9 @@ export class FollowedWatch {
       this.#options.onProblem?.(problem);
       this.#tell(signal, () => this.#follower.problem?.(problem.error, problem.failures));
     };
-    const notices = listWatch<KubeObject>(this.#connection, this.#target, signal, { ...this.#options, onProblem });
+    const onResumed = (): void => this.#tell(signal, () => this.#follower.resumed?.());
+    const options = { ...this.#options, onProblem, onResumed };
+    const notices = listWatch<KubeObject>(this.#connection, this.#target, signal, options);
     for await (const notice of notices) this.#tell(signal, () => this.#follower.notice(notice));
   }
 

@@ -188,7 +188,8 @@ it('counts what is followed as held when `set` names it', async () => {
   expect([set.size, await metrics()]).toEqual([2, { starts: 2, stops: 0, now: 2 }]);
 });
 
-it('survives a follower that throws, and tells it what fails', async () => {
+it('survives a follower that throws, and tells it what fails and that it goes on', async () => {
+  const resumed = vi.fn();
   const problems: unknown[] = [];
   const follower = listener();
   connection.listRefusals.push(new NotFoundError('no such resource', { notServed: true }));
@@ -199,8 +200,10 @@ it('survives a follower that throws, and tells it what fails', async () => {
       throw new Error('a defect');
     },
     problem: (error, failures) => problems.push([error.code, failures]),
+    resumed,
   });
   await vi.waitFor(() => expect(follower.told).toEqual(['init', 'init', 'initDone']));
+  await vi.waitFor(() => expect(resumed).toHaveBeenCalled());
   expect(problems).toEqual([['NotFound', 1]]);
   await quick.close();
   quick.follow({}, target('pods'), follower);

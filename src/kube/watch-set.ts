@@ -1,5 +1,5 @@
 import type { Counter, Gauge } from 'prom-client';
-import { counter, gauge } from '../telemetry/index.ts';
+import { counter, gauge, untraced } from '../telemetry/index.ts';
 import type { Logger, Telemetry } from '../telemetry/index.ts';
 import type { WatchConnection } from './list-watch.ts';
 import type { ListWatchOptions, WatchProblem } from './list-watch-options.ts';
@@ -114,7 +114,7 @@ export class SharedWatchSet implements WatchSet {
     if (own === undefined) this.#followed.set(owner, new Map([[key, followed]]));
     else own.set(key, followed);
     this.#countStart();
-    this.#run(watch.run(followed.stop.signal), log);
+    this.#run(async () => watch.run(followed.stop.signal), log);
   }
 
   unfollow(owner: object, target: WatchTarget): void {
@@ -169,7 +169,7 @@ export class SharedWatchSet implements WatchSet {
     } else {
       this.#countStart();
     }
-    this.#run(informer.run(watch.stop.signal), log);
+    this.#run(async () => informer.run(watch.stop.signal), log);
     return watch;
   }
 
@@ -194,8 +194,9 @@ export class SharedWatchSet implements WatchSet {
   }
 
   /** The background task: its end and its failure are heard here. */
-  #run(run: Promise<void>, log: Logger): void {
-    const running = run
+  /** A watch outlives whatever happens to be the first to need it. */
+  #run(run: () => Promise<void>, log: Logger): void {
+    const running = untraced(run)
       .catch((error: unknown) => {
         log.error('a watch ended by itself; that is a defect', { err: error });
       })

@@ -1,6 +1,13 @@
 import type { Attributes } from '@opentelemetry/api';
 import { reasonOf, withTimeout } from '../kube/index.ts';
-import { errorText, inSpan } from '../telemetry/index.ts';
+import {
+  CLUSTER_ATTRIBUTE,
+  NAMESPACE_ATTRIBUTE,
+  describeSpan,
+  errorText,
+  failSpan,
+  inTrace,
+} from '../telemetry/index.ts';
 import type { Logger, Telemetry } from '../telemetry/index.ts';
 import { aborted, linkSignals, settledWithin } from './abort.ts';
 import type { LinkedSignal } from './abort.ts';
@@ -13,6 +20,7 @@ import {
   TerminalError,
 } from './errors.ts';
 import type { LaneOptions } from './lane.ts';
+import { Origins } from './origins.ts';
 import { ParkingLot } from './parking-lot.ts';
 import { QueueMetrics } from './queue-metrics.ts';
 import type { ReconcileResult } from './queue-metrics.ts';
@@ -68,6 +76,7 @@ export class Controller implements Runnable, Enqueuer {
   readonly #queue: WorkQueue;
   readonly #metrics: QueueMetrics;
   readonly #parked: ParkingLot;
+  readonly #origins = new Origins();
   readonly #log: Logger;
   /** Aborts what runs, when the grace of a stop is over. */
   readonly #halt = new AbortController();
@@ -84,7 +93,7 @@ export class Controller implements Runnable, Enqueuer {
       ...options,
       lanes,
       metrics: this.#metrics,
-      work: async (request, failures) => this.#work(request, failures),
+      work: async (request, failures) => this.#traced(request, failures),
       onBug: (err) => this.#log.error('the queue met an error of its own', { err }),
     });
   }
@@ -101,6 +110,7 @@ export class Controller implements Runnable, Enqueuer {
 
   enqueue(request: Request, options: { priority?: Priority; afterMs?: number } = {}): void {
     if ((options.afterMs ?? 0) <= 0) this.#parked.take(request);
+    this.#origins.note(request);
     this.#queue.add(request, options.priority, options.afterMs);
   }
 
@@ -148,6 +158,20 @@ export class Controller implements Runnable, Enqueuer {
     for (const { request, priority } of this.#parked.takeAll(cluster)) this.#queue.add(request, priority);
   }
 
+  /** In the trace of whoever asked for it. */
+  async #traced(request: Request, failures: number): Promise<Outcome> {
+    const attributes: Attributes = {
+      [CLUSTER_ATTRIBUTE]: request.cluster,
+      [NAMESPACE_ATTRIBUTE]: request.namespace,
+      'capstan.controller': this.name,
+      'capstan.object.name': request.name,
+    };
+    const start = { origin: this.#origins.take(request), attributes };
+    return inTrace(this.#options.telemetry.tracer, `reconcile ${this.name}`, start, async () =>
+      this.#work(request, failures),
+    );
+  }
+
   async #work(request: Request, failures: number): Promise<Outcome> {
     const log = this.#log.with({
       cluster: request.cluster,
@@ -174,15 +198,7 @@ export class Controller implements Runnable, Enqueuer {
     request: Request,
     context: { signal: AbortSignal; log: Logger; failures: number },
   ): Promise<Outcome> {
-    const attributes: Attributes = {
-      controller: this.name,
-      'capstan.cluster': request.cluster,
-      'capstan.namespace': request.namespace,
-      'capstan.name': request.name,
-    };
-    const result = await inSpan(this.#options.telemetry.tracer, `reconcile ${this.name}`, attributes, async () =>
-      this.#options.reconciler.reconcile(request, context),
-    );
+    const result = await this.#options.reconciler.reconcile(request, context);
     if (result.requeueAfterMs === undefined) return this.#end(request, 'success', { type: 'done' });
     return this.#end(request, 'requeue_after', { type: 'later', afterMs: result.requeueAfterMs });
   }
@@ -212,6 +228,7 @@ export class Controller implements Runnable, Enqueuer {
     if (error instanceof ClusterNotConnectedError) return this.#park(request, error, run.log);
     // The engagement that the work began with is over: what failed for that reason is looked at anew, without blame.
     if (run.cluster?.signal.aborted === true) return this.#end(request, 'requeue', { type: 'again' });
+    failSpan(error);
     if (error instanceof TerminalError) {
       run.log.error('reconcile failed and is not retried', { err: errorText(error) });
       return this.#end(request, 'error', { type: 'done' });
@@ -233,6 +250,9 @@ export class Controller implements Runnable, Enqueuer {
 
   #end(request: Request, result: ReconcileResult, outcome: Outcome): Outcome {
     this.#metrics.result(request.cluster, result);
+    describeSpan({ 'capstan.reconcile.result': result });
+    // The next attempt is made for the same cause.
+    if (result === 'parked' || outcome.type === 'retry' || outcome.type === 'again') this.#origins.note(request);
     return outcome;
   }
 }

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import type { Logger as PinoLogger } from 'pino';
 import pretty from 'pino-pretty';
+import { traceFields } from './tracing.ts';
 
 /** What a log line may carry besides its message. Values, tokens and Secret contents never stand here. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -43,6 +44,8 @@ export function createLogger(options: LoggerOptions): Logger {
         base: null,
         timestamp: pino.stdTimeFunctions.isoTime,
         formatters: { level: (level) => ({ level }) },
+        // Of a line that belongs to a trace: pino asks at each line.
+        mixin: () => traceFields() ?? {},
       },
       destination,
     ),

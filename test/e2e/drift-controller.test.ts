@@ -31,6 +31,20 @@ spec:
 `,
 };
 
+/** Of kinds that Helm installs one after the other. */
+const MANY = {
+  'all.yaml': Array.from({ length: 17 }, (_, index) => manyOf(String(index))).join(''),
+};
+
+function manyOf(index: string): string {
+  return ['ServiceAccount', 'ConfigMap', 'Service']
+    .map((kind) => {
+      const spec = kind === 'Service' ? 'spec: { ports: [{ port: 80 }] }\n' : '';
+      return `---\napiVersion: v1\nkind: ${kind}\nmetadata: { name: many-${index} }\n${spec}`;
+    })
+    .join('');
+}
+
 type Settings = KubeObject & { data: Record<string, string> };
 
 let fleet: Fleet;
@@ -40,8 +54,9 @@ beforeAll(async () => {
   // Short pauses, so that a fight comes to its end within a test.
   fleet = await startDriftFleet({ flags: ['--drift-retry-delays=0s,100ms,200ms'] });
   drifting = new Drifting(fleet);
+  drifting.publish('many', '1.0.0', MANY);
   // All at once: the index of a repository is not asked for at every look.
-  for (const name of ['web', 'fight', 'upgraded', 'warned']) drifting.publish(name, '1.0.0', TEMPLATES);
+  for (const name of ['web', 'fight', 'upgraded', 'warned', 'away']) drifting.publish(name, '1.0.0', TEMPLATES);
 });
 
 afterAll(async () => {
@@ -134,6 +149,54 @@ describe('a release in mode Correct', () => {
     await modeIs('upgraded', 'calm');
     await drifting.inSync('upgraded');
     expect(await drifting.revision('upgraded')).toBe(2);
+  });
+});
+
+describe('many objects at once', () => {
+  it('are put back in one pass, in install order', async () => {
+    await drifting.install('many', MANY);
+    await drifting.cluster.kubectl([
+      'delete',
+      'services,configmaps,serviceaccounts',
+      '--all',
+      '-n',
+      'many',
+      '--wait=false',
+    ]);
+    const drift = await drifting.corrected('many', 51);
+    expect(drift).toMatchObject({ drifted: 0, objects: 51 });
+    await drifting.inSync('many');
+    expect(await drifting.revision('many')).toBe(1);
+    const logged = fleet.manager
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('"drift corrected"') && line.includes('many-c1'))
+      .map((line) => (JSON.parse(line) as { object: string }).object.split(' ')[0] ?? '');
+    const order = ['ServiceAccount', 'ConfigMap', 'Service'];
+    expect(logged).toHaveLength(51);
+    expect(logged).toEqual([...logged].sort((a, b) => order.indexOf(a) - order.indexOf(b)));
+    expect(await drifting.corrections('many')).toBe(51);
+  });
+});
+
+describe('drift that nobody could see when it came', () => {
+  it('is found when the manager is back, and nothing else is', async () => {
+    await drifting.install('away', TEMPLATES);
+    await fleet.manager.stop();
+    await setMode('away', 'wild');
+    await drifting.cluster.kubectl(['delete', 'deployment', 'web', '-n', 'away']);
+    await fleet.startManager({ flags: ['--drift-detection=Correct'] });
+    await modeIs('away', 'calm');
+    await drifting.until(web('away'), () => undefined);
+    await drifting.corrected('away', 2);
+    expect(await metric('capstan_drift_detected_total')).toBe(2);
+  });
+
+  it('is found when the API server has begun anew', async () => {
+    await drifting.cluster.restart();
+    await setMode('away', 'wild');
+    await modeIs('away', 'calm');
+    expect(await drifting.revision('away')).toBe(1);
   });
 });
 

@@ -29,6 +29,7 @@ export class RecordingProxy {
   readonly #agent: Agent;
   readonly #closing = new AbortController();
   #delays: Delay[] = [];
+  #isCut = false;
 
   private constructor(parts: { listener: Server; agent: Agent; server: string; ca: string }) {
     this.#listener = parts.listener;
@@ -48,6 +49,10 @@ export class RecordingProxy {
     const agent = new Agent({ ca: target.ca, keepAlive: true });
     const server = `https://127.0.0.1:${String(address.port)}`;
     const proxy = new RecordingProxy({ listener, agent, server, ca: authority.certificate });
+    // Before TLS: who comes while it is cut off is told nothing at all.
+    listener.on('connection', (socket) => {
+      if (proxy.#isCut) socket.destroy();
+    });
     listener.on('request', (incoming, answer) => {
       proxy.#forward(target.server, incoming, answer).catch(() => answer.destroy());
     });
@@ -63,6 +68,16 @@ export class RecordingProxy {
   /** Holds the next requests that match up for this time (ms). */
   delay(match: Delay['match'], ms: number, times = 1): void {
     this.#delays.push({ match, ms, remaining: times });
+  }
+
+  /** Breaks every connection, and every new one, until `mend`: the server is away for those who come this way. */
+  cut(): void {
+    this.#isCut = true;
+    this.#listener.closeAllConnections();
+  }
+
+  mend(): void {
+    this.#isCut = false;
   }
 
   async stop(): Promise<void> {

@@ -36,8 +36,12 @@ class FakeCluster {
   #handler: InformerHandler<KubeObject> = {};
 
   /** Writes a record as Helm would. */
-  async write(revision: number, status: ReleaseStatus, more: { values?: object; name?: string } = {}): Promise<void> {
-    const { values = {}, name = 'demo' } = more;
+  async write(
+    revision: number,
+    status: ReleaseStatus,
+    more: { values?: object; name?: string; manifest?: string } = {},
+  ): Promise<void> {
+    const { values = {}, name = 'demo', manifest = '' } = more;
     const secretName = `sh.helm.release.v1.${name}.v${String(revision)}`;
     const uid = this.secrets.get(secretName)?.metadata.uid ?? `uid-${String(++this.#version)}`;
     const record = {
@@ -47,6 +51,7 @@ class FakeCluster {
       info: { status, description: `now ${status}`, last_deployed: '2026-01-02T03:04:05Z' },
       chart: { metadata: { name: 'chart', version: '1.0.0' } },
       config: values as Record<string, string>,
+      manifest,
       apply_method: 'ssa',
     };
     this.secrets.set(secretName, {
@@ -306,6 +311,28 @@ describe('refresh of what no record can be named', () => {
     await cluster.write(1, 'deployed');
     expect(await reader.refresh(impossible, control)).toBeUndefined();
     expect(cluster.calls).toEqual([]);
+  });
+});
+
+describe('content', () => {
+  it('is what the record of a mark holds, read once for each call', async () => {
+    await cluster.write(2, 'deployed', { manifest: '# Source: a\nkind: A\n---\nkind: B\n' });
+    cluster.deliver();
+    const [mark] = reader.marks(key);
+    const content = await reader.content(mark!, control);
+    expect(content).toMatchObject({ revision: 2, applyMethod: 'server', documents: [{ kind: 'A' }, { kind: 'B' }] });
+    expect(content).toMatchObject({ recordUid: mark!.recordUid, recordVersion: mark!.recordVersion });
+    expect(cluster.calls.filter((call) => call.startsWith('find'))).toHaveLength(1);
+  });
+
+  it('is undefined when the record went or is another by now', async () => {
+    await cluster.write(2, 'deployed');
+    cluster.deliver();
+    const [mark] = reader.marks(key);
+    await cluster.write(2, 'superseded');
+    expect(await reader.content(mark!, control)).toBeUndefined();
+    cluster.secrets.clear();
+    expect(await reader.content(mark!, control)).toBeUndefined();
   });
 });
 

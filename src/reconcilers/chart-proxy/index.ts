@@ -11,6 +11,7 @@ import { StatusWriter } from '../status-writer.ts';
 import type { HelmChartProxy, HelmReleaseProxy } from '../../api/index.ts';
 import type { ReconcilerDependencies } from '../types.ts';
 import { Builtins } from './builtins.ts';
+import { ChangeTraces } from './change-traces.ts';
 import { ChartProxyReconciler } from './chart-proxy.ts';
 import { ContractVersions } from './contracts.ts';
 import { FleetView } from './fleet-view.ts';
@@ -119,7 +120,8 @@ function assemble(deps: ReconcilerDependencies, shared: ChartProxyShared, caches
       passed: ({ namespace, name }) => gate.pass(`${namespace}/${name}`),
     }),
   });
-  const feeding = new Sources({ caches, view, chartProxies, placements, gate, outcomes, builtins });
+  const traces = new ChangeTraces(telemetry.tracer);
+  const feeding = new Sources({ caches, view, chartProxies, placements, gate, outcomes, builtins, traces });
   const removals = [feeding.start(), fleet.register(feeding.aware)];
   return {
     runnables: [placements, chartProxies, new Resync(options.syncPeriodMs, (isDue) => feeding.resync(isDue))],

@@ -5,11 +5,13 @@ import { matchesSelector } from '../../kube/index.ts';
 import type { KubeClient } from '../../kube/index.ts';
 import { namespacedClusterName } from '../../runtime/index.ts';
 import type { Fleet, ReconcileContext, Reconciler, Request, Result } from '../../runtime/index.ts';
+import { activeTraceparent } from '../../telemetry/index.ts';
 import { ReconcilerError, hasCode } from '../errors.ts';
 import { HRP } from '../resources.ts';
 import type { CapiCluster } from '../shared.ts';
 import { FIELD_MANAGER } from '../status-writer.ts';
 import type { StatusWriter } from '../status-writer.ts';
+import { withTraceparent } from '../trace-context.ts';
 import type { Strategy } from '../types.ts';
 import type { Builtins } from './builtins.ts';
 import { decide, mayAct } from './decide.ts';
@@ -148,10 +150,12 @@ export class PlacementReconciler implements Reconciler {
       clusterApiVersion: this.#parts.clusterApiVersion,
       watchFilter: this.#parts.watchFilter,
     };
-    if (proxy === undefined) return this.#create(work, newReleaseProxy(placement, values));
+    const traceparent = activeTraceparent();
+    if (proxy === undefined)
+      return this.#create(work, withTraceparent(proxy, newReleaseProxy(placement, values), traceparent));
     const after = await this.#parts.releaseProxies.update(
       proxy,
-      (current) => updatedReleaseProxy(current, placement, values),
+      (current) => withTraceparent(current, updatedReleaseProxy(current, placement, values), traceparent),
       { signal: context.signal, observe: false },
     );
     if (after !== undefined && after !== proxy)

@@ -7,10 +7,13 @@ import { matchesSelector } from '../../kube/index.ts';
 import type { KubeObject } from '../../kube/index.ts';
 import { splitClusterName } from '../../runtime/index.ts';
 import type { Aware, Enqueuer, Priority } from '../../runtime/index.ts';
+import { within } from '../../telemetry/index.ts';
 import { READY, RELEASE_IN_SYNC, getCondition } from '../conditions.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { Caches, CapiCluster } from '../shared.ts';
+import { causeOf } from '../trace-context.ts';
 import type { Builtins } from './builtins.ts';
+import type { ChangeTraces } from './change-traces.ts';
 import {
   chartProxyOf,
   chartProxyRequest,
@@ -33,6 +36,7 @@ export interface SourceParts {
   readonly gate: RateGate;
   readonly outcomes: Outcomes;
   readonly builtins: Builtins;
+  readonly traces: ChangeTraces;
 }
 
 export class Sources {
@@ -62,8 +66,8 @@ export class Sources {
         delete: (object) => this.#clusterChanged(object, object, undefined),
       }),
       caches.releaseProxies.addHandler({
-        add: (object) => whenStarted(() => this.#releaseProxyChanged(undefined, object)),
-        update: (previous, object) => this.#releaseProxyChanged(previous, object),
+        add: (object) => whenStarted(() => this.#releaseProxyWritten(undefined, object)),
+        update: (previous, object) => this.#releaseProxyWritten(previous, object),
         delete: (object) => this.#releaseProxyChanged(object, undefined),
       }),
     ];
@@ -129,7 +133,8 @@ export class Sources {
   #chartProxyChanged(previous: HelmChartProxy | undefined, object: HelmChartProxy): void {
     if (previous?.metadata.uid !== undefined && previous.metadata.uid !== object.metadata.uid)
       this.#chartProxyGone(previous);
-    if (previous === undefined || !deepEqual(facets(previous), facets(object))) this.ask(object, 'user');
+    if (previous !== undefined && deepEqual(facets(previous), facets(object))) return;
+    this.#parts.traces.run(object, () => this.ask(object, 'user'));
   }
 
   #chartProxyGone(object: HelmChartProxy): void {
@@ -149,6 +154,11 @@ export class Sources {
     // Also those that no selector matches any more: InstallOnce keeps them, until the Cluster goes (caaph W12).
     if (previous?.metadata.uid === object?.metadata.uid) return;
     for (const proxy of this.#parts.view.onCluster(key)) this.#askPlacement(chartProxyOf(proxy), key, 'user');
+  }
+
+  /** Mostly an echo of this side's own writes, and then a part of the same trace. */
+  #releaseProxyWritten(previous: HelmReleaseProxy | undefined, object: HelmReleaseProxy): void {
+    within(causeOf(previous, object), () => this.#releaseProxyChanged(previous, object));
   }
 
   #releaseProxyChanged(previous: HelmReleaseProxy | undefined, object: HelmReleaseProxy | undefined): void {

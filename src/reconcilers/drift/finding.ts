@@ -19,6 +19,8 @@ export interface Finding {
   readonly status: DriftObjectStatus & { readonly action: Action };
   /** When it is to be looked at again, whatever the tracker says (epoch, milliseconds); undefined: when it stirs. */
   readonly dueAtMs: number | undefined;
+  /** The pause until then, where no watch sees the object (out-of-sight.ts); milliseconds. */
+  readonly unseenMs?: number;
 }
 
 /** Fields of one object in the status. */

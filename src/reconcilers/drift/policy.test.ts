@@ -6,7 +6,13 @@ const DEFAULTS = { mode: 'Warn', helmManagers: ['helm', 'manager'] } as const;
 describe('policyOf', () => {
   it('fills in what the spec does not say', () => {
     const policy = policyOf(undefined, DEFAULTS);
-    expect(policy).toMatchObject({ mode: 'Warn', correction: 'Apply', includeCRDs: false, hasRules: false, problems: [] });
+    expect(policy).toMatchObject({
+      mode: 'Warn',
+      correction: 'Apply',
+      includeCRDs: false,
+      hasRules: false,
+      problems: [],
+    });
     expect(policy.comparison.extraFields).toBe('Ignore');
     expect([...policy.comparison.helmManagers]).toEqual(['helm', 'manager']);
     expect(policy.mayCorrect).toBe(false);

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { DRIFT_RETRY_ANNOTATION, INSTALLED_ANNOTATION, PAUSED_ANNOTATION } from '../../api/index.ts';
 import { ForbiddenError, NetworkError, ServerError, TimedOutError } from '../../kube/index.ts';
+import type { Verdict } from '../../drift/index.ts';
 import { ClusterNotConnectedError } from '../../runtime/index.ts';
 import { C1, DriftWorld, KEY, configMap, deployment, field, live, modified } from './world.test-support.ts';
 
@@ -232,6 +233,8 @@ describe('drift', () => {
     });
     const told = ['DriftDetected ConfigMap apps/settings (/data/mode changed by kubectl-edit): differs from the chart'];
     expect(w.events()).toEqual(told);
+    // Whoever puts a removed field back leaves no trace in Helm's entries.
+    expect(w.tracker.settled.at(-1)).toMatchObject({ name: 'settings', wide: true });
     const writes = w.writes();
     await w.event('settings', modified('settings'));
     expect(w.events()).toEqual(told);
@@ -242,6 +245,30 @@ describe('drift', () => {
     expect(w.inSync()).toBe(IN_SYNC);
     expect(w.corrected).toEqual([]);
     expect(await w.counted('capstan_drift_detected_total')).toBe(2);
+  });
+
+  it('in mode Warn that no watch sees is looked at again, less and less often', async () => {
+    const w = await swept({ mode: 'Warn' });
+    await w.event('settings', { state: 'Missing' }, 'gone');
+    for (const pauseMs of [2_000, 4_000, 8_000]) {
+      expect(w.later.at(-1)).toEqual({ name: 'p', afterMs: pauseMs });
+      w.base.nowMs += pauseMs;
+      await w.pass();
+    }
+    expect(w.verified).toEqual(['settings', 'settings', 'settings', 'settings']);
+    expect(w.events()).toHaveLength(1);
+    // Somebody has made it again, without Helm's label.
+    const unseen = live('settings');
+    delete unseen.metadata.labels;
+    w.verdicts.set('settings', { ...modified('settings'), live: unseen } as Verdict);
+    w.base.nowMs += 16_000;
+    await w.pass();
+    expect(w.inSync()).toContain('/data/mode changed by kubectl-edit');
+    expect(w.later.at(-1)).toEqual({ name: 'p', afterMs: 2_000 });
+    // And has given it the label: the watch sees it again.
+    const count = w.later.length;
+    await w.event('settings', modified('settings'));
+    expect(w.later).toHaveLength(count);
   });
 
   it('in mode Correct is put back in install order in one pass, under the lock, and told in one write', async () => {
@@ -347,13 +374,45 @@ describe('drift', () => {
   });
 });
 
+describe('a pass that takes long', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('says what it has found before it ends', async () => {
+    vi.useFakeTimers();
+    const w = await swept();
+    let meanwhile: string | undefined;
+    w.during = async () => {
+      await vi.advanceTimersByTimeAsync(1_000);
+      meanwhile = w.inSync();
+    };
+    await w.event('settings', modified('settings'));
+    expect(meanwhile).toContain('False DriftDetected');
+    expect(w.inSync()).toBe(IN_SYNC);
+  });
+
+  it('and whose signal aborts leaves what it did not do to the next one', async () => {
+    const w = await swept();
+    const halt = new AbortController();
+    w.during = () => halt.abort(new Error('stopping'));
+    w.answers.set('settings', [new Error('aborted')]);
+    w.verdicts.set('settings', modified('settings'));
+    w.tracker.stir('uid of p', 'settings');
+    await expect(w.pass(halt.signal)).rejects.toThrow();
+    expect(w.parts.locks.isLocked(C1, KEY)).toBe(false);
+    w.during = undefined;
+    await w.pass();
+    expect(w.inSync()).toBe(IN_SYNC);
+  });
+});
+
 describe('rules', () => {
   it('that match nothing are named, good ones said to be good, and nothing is said without any', async () => {
     const w = await swept({ spec: { ignore: [{ paths: ['/data'], target: { kind: 'Secret' } }] } });
-    expect(w.base.condition('p', 'DriftRulesValid')).toMatchObject({
-      reason: 'IgnoreRuleMatchesNothing',
-      message: expect.stringContaining('ignore[0]'),
-    });
+    const rules = w.base.condition('p', 'DriftRulesValid');
+    expect(rules).toMatchObject({ status: 'False', reason: 'IgnoreRuleMatchesNothing' });
+    expect(rules?.message).toContain('ignore[0]');
     w.ask({ ignore: [{ paths: ['/data'], target: { kind: 'ConfigMap' } }] });
     await w.pass();
     expect(w.base.condition('p', 'DriftRulesValid')).toMatchObject({ status: 'True', reason: 'Valid' });
@@ -644,6 +703,21 @@ it('goes on after a restart where the status says it was: known drift is not tol
   expect(after.verified).toEqual(['settings', 'web']);
   expect(after.events()).toEqual([]);
   expect(after.writes()).toBe(writes);
+});
+
+it('does not turn what it says unknown and back while the first look after a restart is under way', async () => {
+  const w = await swept();
+  w.parts.sessions.closeAll();
+  w.duringVerify = () => {
+    w.base.nowMs += 3_000;
+  };
+  const writes = w.writes();
+  await w.pass();
+  await w.pass();
+  await w.pass();
+  expect(w.verified).toEqual(['settings', 'web']);
+  expect(w.writes()).toBe(writes);
+  expect(w.inSync()).toBe(IN_SYNC);
 });
 
 it('logs a note on an object once', async () => {

@@ -36,6 +36,7 @@ export interface Report {
 
 /** The object as the report has it; the same one when nothing changes. */
 export function withReport(proxy: HelmReleaseProxy, report: Report, now: Date): HelmReleaseProxy {
+  if (isNoNewsYet(proxy, report)) return proxy;
   const { generation } = proxy.metadata;
   const rules = rulesCondition(report);
   const before = proxy.status?.conditions;
@@ -46,6 +47,12 @@ export function withReport(proxy: HelmReleaseProxy, report: Report, now: Date): 
     kept,
   );
   return { ...proxy, status: { ...proxy.status, drift: statusOf(report), conditions: [...(conditions ?? [])] } };
+}
+
+/** After a restart what was said of the revision stands until more is known: a fleet must not turn unknown and back. */
+function isNoNewsYet({ status }: HelmReleaseProxy, report: Report): boolean {
+  if (report.isSwept || report.findings.length > 0) return false;
+  return status?.drift?.revision === report.revision && getCondition(status.conditions, RELEASE_IN_SYNC) !== undefined;
 }
 
 /** The object of which nothing is looked at: what was said of it is not known any more. The same one when nothing was said. */

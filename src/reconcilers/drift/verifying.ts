@@ -8,6 +8,7 @@ import { errorText, inSpan } from '../../telemetry/index.ts';
 import { UNVERIFIED, findingOf, signatureOf, unverified } from './finding.ts';
 import type { Differing, Finding } from './finding.ts';
 import type { DriftNews } from './news.ts';
+import { pauseOutOfSight } from './out-of-sight.ts';
 import { CALL_LIMIT_MS } from './parts.ts';
 import type { DriftParts } from './parts.ts';
 import type { DriftPolicy } from './policy.ts';
@@ -150,10 +151,20 @@ export class Verifying {
   /** What became of the same finding before still holds; that of another one is decided anew. */
   #finding(object: InventoryObject, verdict: Differing): Finding {
     const finding = findingOf(object.id, verdict, this.#next(verdict));
-    const before = this.#subject.session.findings.get(finding.key);
-    const isSame = before !== undefined && signatureOf(before.status) === signatureOf(finding.status);
-    if (!isSame || finding.status.action !== 'Pending') return finding;
+    const known = this.#subject.session.findings.get(finding.key);
+    const before = known !== undefined && signatureOf(known.status) === signatureOf(finding.status) ? known : undefined;
+    if (finding.status.action === 'Reported') return this.#reported(object, { finding, verdict, before });
+    if (before === undefined || finding.status.action !== 'Pending') return finding;
     return { ...before, dueAtMs: finding.dueAtMs };
+  }
+
+  #reported(
+    object: InventoryObject,
+    { finding, verdict, before }: { finding: Finding; verdict: Differing; before: Finding | undefined },
+  ): Finding {
+    const unseenMs = pauseOutOfSight(object, verdict, before?.unseenMs);
+    if (unseenMs === undefined) return finding;
+    return { ...finding, unseenMs, dueAtMs: this.#parts.tools.now() + unseenMs };
   }
 
   /** What is to be corrected stays due until it is: a pass that is broken off is made good by the next one. */
@@ -208,7 +219,7 @@ export function textOf({ id }: Pick<InventoryObject, 'id'>, error: unknown): str
 }
 
 export function attributesOf(session: DriftSession, { id }: InventoryObject): Record<string, string> {
-  return { 'capstan.cluster': session.cluster.name, 'k8s.object': objectKey(id) };
+  return { [CLUSTER_ATTRIBUTE]: session.cluster.name, 'capstan.object': objectKey(id) };
 }
 
 /** All of them, a few at a time. After a failure none is begun; rejects with it when those have ended that run. */

@@ -116,7 +116,8 @@ export function deployment(name: string): JsonObject {
 }
 
 export function live(name: string, resourceVersion = '1'): LiveObject {
-  const object: KubeObject = { metadata: { namespace: 'apps', name, resourceVersion } };
+  const labels = { 'app.kubernetes.io/managed-by': 'Helm' };
+  const object: KubeObject = { metadata: { namespace: 'apps', name, resourceVersion, labels } };
   return object as LiveObject;
 }
 
@@ -159,7 +160,7 @@ export class DriftWorld {
   /** What a list of the workload cluster tells. */
   listed: LiveObject[] = [];
   /** Called in the middle of each correction, and of each verification. */
-  during: ((name: string) => void) | undefined;
+  during: ((name: string) => void | Promise<void>) | undefined;
   duringVerify: ((name: string) => void) | undefined;
   notes: readonly string[] = [];
 
@@ -179,7 +180,7 @@ export class DriftWorld {
       metrics: new DriftMetrics(base.parts.deps.telemetry.metrics),
       tools: {
         createTracker: () => new FakeTracker(),
-        verify: async (_client, object, _policy, { live: given } = {}) => this.#verify(object, given),
+        verify: async (_client, object, _policy, options) => this.#verify(object, options?.live),
         correct: async (_client, object, verdict, { skip }) => this.#correct(object, verdict, skip ?? []),
         correctable: correctableFields,
         now: () => base.nowMs,
@@ -290,11 +291,15 @@ export class DriftWorld {
     return { verdict: typeof told === 'function' ? told() : told, notes: this.notes };
   }
 
-  #correct(object: InventoryObject, _verdict: Correctable, skip: NonNullable<CorrectOptions['skip']>): Correction {
+  async #correct(
+    object: InventoryObject,
+    _verdict: Correctable,
+    skip: NonNullable<CorrectOptions['skip']>,
+  ): Promise<Correction> {
     const { name } = object.id;
     const locked = this.parts.locks.isLocked(C1, KEY);
     this.corrected.push({ name, skip: skip.map((path) => `/${path.join('/')}`), locked });
-    this.during?.(name);
+    await this.during?.(name);
     const answer = this.answers.get(name)?.shift() ?? { outcome: 'corrected', live: live(name, '2'), created: false };
     if (answer instanceof Error) throw answer;
     // A fight goes on when the test gave a function.
@@ -305,10 +310,10 @@ export class DriftWorld {
   #client(): KubeClient {
     return {
       ...this.base.api.client(),
-      list: async <T extends KubeObject>(_resource: unknown, scope: Scope) => {
+      list: (async (_resource: unknown, scope: Scope) => {
         this.lists.push(scope);
-        return { items: this.listed as KubeObject[] as T[], resourceVersion: '9' };
-      },
+        return { items: this.listed, resourceVersion: '9' };
+      }) as KubeClient['list'],
     };
   }
 }

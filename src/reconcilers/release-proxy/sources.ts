@@ -2,6 +2,7 @@
 import {
   INSTALLED_ANNOTATION,
   RELEASE_NAME_GENERATED_ANNOTATION,
+  TRACEPARENT_ANNOTATION,
   VALUES_INPUTS_ANNOTATION,
   WORKLOAD_CLUSTER_UID_ANNOTATION,
 } from '../../api/index.ts';
@@ -17,9 +18,11 @@ import type {
   NotConnectedReason,
   Priority,
 } from '../../runtime/index.ts';
+import { within } from '../../telemetry/index.ts';
 import { READY, getCondition } from '../conditions.ts';
 import { deepEqual } from '../merge-patch.ts';
 import type { CapiCluster } from '../shared.ts';
+import { causeOf } from '../trace-context.ts';
 import { ObjectChanged } from './interruption.ts';
 import { claimsOf, proxiesOf, settleReader } from './parts.ts';
 import type { Parts } from './parts.ts';
@@ -38,6 +41,7 @@ import {
 const OWN_ANNOTATIONS: readonly string[] = [
   INSTALLED_ANNOTATION,
   RELEASE_NAME_GENERATED_ANNOTATION,
+  TRACEPARENT_ANNOTATION,
   VALUES_INPUTS_ANNOTATION,
   WORKLOAD_CLUSTER_UID_ANNOTATION,
 ];
@@ -58,8 +62,8 @@ export class ReleaseProxySources implements Aware {
     const { caches, deps, memories, readers } = this.#parts;
     const removals = [
       caches.releaseProxies.addHandler({
-        add: (proxy, initial) => this.#enqueue(proxy, initial ? quiet(proxy) : 'user'),
-        update: (before, proxy) => this.#updated(before, proxy),
+        add: (proxy, initial) => this.#added(proxy, initial),
+        update: (before, proxy) => within(causeOf(before, proxy), () => this.#updated(before, proxy)),
         delete: (proxy) => this.#deleted(proxy),
       }),
       caches.clusters.addHandler({
@@ -105,6 +109,12 @@ export class ReleaseProxySources implements Aware {
       if (this.#parts.strategies.find(proxy)?.handedOff(proxy) === true) continue;
       if (this.#parts.memories.of(uidOf(proxy)).isNews(reader, key)) this.#enqueue(proxy, 'drift');
     }
+  }
+
+  /** What stood there before this process began is not looked at on account of an old trace. */
+  #added(proxy: HelmReleaseProxy, initial: boolean): void {
+    if (initial) this.#enqueue(proxy, quiet(proxy));
+    else within(causeOf(undefined, proxy), () => this.#enqueue(proxy, 'user'));
   }
 
   #updated(before: HelmReleaseProxy, proxy: HelmReleaseProxy): void {
