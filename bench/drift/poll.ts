@@ -75,7 +75,10 @@ async function askForAll(subjects: readonly Subject[], intervalSeconds: number):
   const from = performance.now();
   let requests = 0;
   const ask = async ({ client, objects }: Subject): Promise<void> => {
-    for (const object of objects) requests += await askFor(client, object);
+    for (const object of objects) {
+      const count = await askFor(client, object);
+      requests += count;
+    }
   };
   await Promise.all(subjects.map(ask));
   const used = process.cpuUsage(cpu);

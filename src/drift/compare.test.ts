@@ -274,6 +274,16 @@ describe('what is one', () => {
     expect(differences(wanted, live, { id: CUSTOM, wantedIsLive: true })).toEqual([['changed', '/spec/http']]);
   });
 
+  it('is a list that is one value as a whole, when there is more in it', () => {
+    const wantedIsLive = true;
+    const [wanted, live] = [container({ args: ['a'] }), container({ args: ['a', 'b'] })];
+    expect(differences(wanted, live, { wantedIsLive })).toEqual([['changed', `${AT_CONTAINER}/args`]]);
+    const [one, two] = [container({ env: [{ name: 'A' }] }), container({ env: [{ name: 'A' }, { name: 'B' }] })];
+    expect(differences(one, two, { wantedIsLive })).toEqual([['added', `${AT_CONTAINER}/env/1`]]);
+    const [more, less] = [{ spec: { hosts: [{ name: 'a' }, { name: 'b' }] } }, { spec: { hosts: [{ name: 'b' }] } }];
+    expect(differences(more, less, { id: CUSTOM, wantedIsLive })).toEqual([['removed', '/spec/hosts/0']]);
+  });
+
   it('is what only one of two answers of a server has', () => {
     const wantedIsLive = true;
     expect(differences({ spec: { a: 1 } }, { spec: { a: 1, b: 2 } }, { wantedIsLive })).toEqual([['added', '/spec/b']]);

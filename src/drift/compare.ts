@@ -96,15 +96,23 @@ class Comparison {
       taken.add(at);
       return at;
     });
-    const isWhole = live.length === wanted.length && !pairs.includes(undefined);
-    const isOneValue = this.#options.wantedIsLive !== true && !isGranularList(id, place.wantedPath);
-    if ((isOneValue && !isWhole) || (isOrdered(id, place.wantedPath) && isReordered(pairs))) {
+    const hasOthers = !isGranularList(id, place.wantedPath) && this.#hasOthers(pairs, live.length - taken.size);
+    if (hasOthers || (isOrdered(id, place.wantedPath) && isReordered(pairs))) {
       // An atomic list is one value: it is wanted as a whole, and in its order.
       this.#tell('changed', place.livePath, { wanted: [...wanted], live: [...live] });
       return;
     }
     for (const [index, at] of pairs.entries()) this.#element(index, at, { place, wanted, live });
     if (this.#options.wantedIsLive === true) this.#extraElements(live, taken, place.livePath);
+  }
+
+  /**
+   * Does a list, which is one value as far as is known here, have other elements than it should? That a custom resource's
+   * list is one is not known from its name; but of a list that managers share an apply takes nothing of others' away, so
+   * between two answers of a server an element too many proves it, and one too few does not.
+   */
+  #hasOthers(pairs: readonly (number | undefined)[], extra: number): boolean {
+    return extra > 0 || (this.#options.wantedIsLive !== true && pairs.includes(undefined));
   }
 
   #element(

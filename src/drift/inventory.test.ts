@@ -77,7 +77,11 @@ describe('an inventory', () => {
   });
 
   it('unfolds a typed list, whose items need not say what they are', async () => {
-    const items = [{ metadata: { name: 'a' }, data: { x: '1' } }, configMap({}, { name: 'b' }), { data: {} }];
+    const items: JsonObject[] = [
+      { metadata: { name: 'a' }, data: { x: '1' } },
+      configMap({}, { name: 'b' }),
+      { data: {} },
+    ];
     const { objects, problems } = await inventory([{ apiVersion: 'v1', kind: 'ConfigMapList', items }]);
     expect(objects.map(({ id }) => [id.kind, id.version, id.name])).toEqual([
       ['ConfigMap', 'v1', 'a'],

@@ -1,6 +1,6 @@
 import { coerce, lt, major as majorOf } from 'semver';
 import { raceAbort } from '../kube/index.ts';
-import { inSpan } from '../telemetry/index.ts';
+import { CLUSTER_ATTRIBUTE, NAMESPACE_ATTRIBUTE, inSpan } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { bounded, helmFailure, lastError } from './engine-failure.ts';
 import { redactValues } from './engine-redact.ts';
@@ -139,9 +139,9 @@ export class ProcessHelmEngine implements HelmEngine {
     const { operation, release } = command;
     const { target } = call;
     const attributes = {
-      'capstan.cluster': target?.cluster ?? '',
-      'helm.release': release.name,
-      'helm.namespace': release.namespace,
+      ...(target === undefined ? {} : { [CLUSTER_ATTRIBUTE]: target.cluster }),
+      [NAMESPACE_ATTRIBUTE]: release.namespace,
+      'capstan.release.name': release.name,
     };
     return inSpan(this.#telemetry.tracer, `helm ${operation}`, attributes, async () => {
       const { major } = await this.version(call.control);

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { counter, gauge, histogram } from '../telemetry/index.ts';
+import { CLUSTER_ATTRIBUTE, counter, gauge, histogram, inSpan } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { HelmError } from './errors.ts';
 import type { HelmProcessOptions } from './options.ts';
@@ -72,7 +72,7 @@ export class HelmProcesses {
 
   async #measured(run: HelmRun, signal: AbortSignal): Promise<HelmExit> {
     try {
-      const exit = await this.#slots.run(run.pool ?? 'short', signal, async () => this.#runInDirectory(run, signal));
+      const exit = await this.#slots.run(run.pool ?? 'short', signal, async () => this.#traced(run, signal));
       this.#count(run, resultOf(exit));
       this.#metrics.seconds.observe({ operation: run.operation }, exit.tookMs / 1000);
       this.#telemetry.log.debug('helm ended', { ...about(run), end: exit.end, code: exit.code, tookMs: exit.tookMs });
@@ -91,6 +91,21 @@ export class HelmProcesses {
     for (const attempt of this.#live) attempt.end('aborted', graceMs);
     await Promise.allSettled(runs.map(async ([, finished]) => finished));
     await this.#directories.close();
+  }
+
+  /** The process alone, without the wait for a slot (semantic conventions, "CLI programs"). Neither arguments nor output: values are in them. */
+  async #traced(run: HelmRun, signal: AbortSignal): Promise<HelmExit> {
+    const attributes = {
+      ...(run.cluster === undefined ? {} : { [CLUSTER_ATTRIBUTE]: run.cluster }),
+      'process.executable.name': 'helm',
+      'capstan.helm.operation': run.operation,
+    };
+    return inSpan(this.#telemetry.tracer, 'helm process', attributes, async (span) => {
+      const exit = await this.#runInDirectory(run, signal);
+      span.setAttribute('capstan.helm.end', exit.end);
+      if (typeof exit.code === 'number') span.setAttribute('process.exit.code', exit.code);
+      return exit;
+    });
   }
 
   async #runInDirectory(run: HelmRun, signal: AbortSignal): Promise<HelmExit> {

@@ -117,6 +117,11 @@ export class HelmValuesRenderer implements ValuesRenderer {
   async render(job: TemplateJob, control: OperationControl): Promise<TemplateOutcome> {
     // Nothing to be rendered: no process for it.
     if (!job.template.includes('{{')) return { id: job.id, ok: true, text: job.template };
+    // The batch that renders it is in the trace of whoever filled it; so is the wait for it here.
+    return inSpan(this.#telemetry.tracer, 'values.render', {}, async () => this.#render(job, control));
+  }
+
+  async #render(job: TemplateJob, control: OperationControl): Promise<TemplateOutcome> {
     return underControl(control, this.#options.limitMs, async (signal) => {
       if (this.#closing.signal.aborted) throw closing();
       if (exceedsHelm(job, this.#expressions)) return tooLarge(job);
@@ -176,19 +181,24 @@ export class HelmValuesRenderer implements ValuesRenderer {
     if (wanted.length === 0) return;
     const interest = new Interest(wanted, this.#closing.signal);
     try {
-      await inSpan(this.#telemetry.tracer, 'values.render', { 'capstan.values.jobs': wanted.length }, async (span) => {
-        const run = new RenderBatch(this.#processes, this.#options.limits, {
-          expressions,
-          signal: interest.signal,
-          memory: this.#memory,
-        });
-        const jobs = wanted.map(({ job }) => job);
-        await run.render(jobs, (index, outcome) => {
-          this.#count(outcome.ok ? 'success' : 'error', 1);
-          wanted[index]?.resolve(outcome);
-        });
-        span.setAttribute('capstan.values.processes', run.processes);
-      });
+      await inSpan(
+        this.#telemetry.tracer,
+        'values.render batch',
+        { 'capstan.values.jobs': wanted.length },
+        async (span) => {
+          const run = new RenderBatch(this.#processes, this.#options.limits, {
+            expressions,
+            signal: interest.signal,
+            memory: this.#memory,
+          });
+          const jobs = wanted.map(({ job }) => job);
+          await run.render(jobs, (index, outcome) => {
+            this.#count(outcome.ok ? 'success' : 'error', 1);
+            wanted[index]?.resolve(outcome);
+          });
+          span.setAttribute('capstan.values.processes', run.processes);
+        },
+      );
     } finally {
       interest.end();
     }

@@ -15,6 +15,7 @@ export interface SeenRequest {
   readonly query: URLSearchParams;
   readonly authorization: string | undefined;
   readonly accept: string | undefined;
+  readonly traceparent: string | undefined;
   readonly httpVersion: string;
   /** Common name of the client certificate. */
   readonly client: string | undefined;
@@ -302,6 +303,7 @@ async function read(request: Http2ServerRequest): Promise<SeenRequest> {
     path: url.pathname,
     query: url.searchParams,
     authorization: request.headers.authorization,
+    traceparent: request.headers.traceparent?.toString(),
     accept: request.headers.accept,
     httpVersion: request.httpVersion,
     client: clientOf(request),

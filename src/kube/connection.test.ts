@@ -7,9 +7,9 @@ import { connect as connectTcp } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { getEventListeners } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { INVALID_SPAN_CONTEXT, trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createTelemetry } from '../telemetry/index.ts';
+import { createTelemetry, inSpan } from '../telemetry/index.ts';
+import { RecordedSpans } from '../telemetry/spans.test-support.ts';
 import { TestApiServer, sendJson, sendStatus } from './api-server.test-support.ts';
 import { TestAuthority } from './certificates.test-support.ts';
 import { Connection } from './connection.ts';
@@ -274,30 +274,30 @@ describe.each([
     expect(new Set(tunnels)).toEqual(new Set([`127.0.0.1:${server.port}`]));
   });
 
-  it('runs each call in a span that names no object', async () => {
-    const spans: unknown[] = [];
-    const tracer = trace.getTracer('test');
-    vi.spyOn(tracer, 'startActiveSpan').mockImplementation(
-      // Of the overloads, the one that inSpan uses.
-      (name: string, options: unknown, run: unknown): unknown => {
-        spans.push([name, options]);
-        return (run as (span: unknown) => unknown)(trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
-      },
-    );
-    const connection = connect({ token: 'x' }, { telemetry: createTelemetry({ tracer }) });
-    await connection.json({ method: 'GET', path: '/api/v1/namespaces/a/pods/b', query: { x: 1 } });
-    expect(spans).toEqual([
-      [
-        'GET /api/v1/namespaces/{namespace}/pods/{name}',
-        {
-          attributes: {
-            'http.request.method': 'GET',
-            'url.path': '/api/v1/namespaces/{namespace}/pods/{name}',
-            'k8s.cluster.name': 'test',
-            'capstan.cluster': 'test',
-          },
-        },
-      ],
+  it('runs each call of a trace in a span that names no object, and hands the trace on', async () => {
+    const spans = new RecordedSpans();
+    stop.push(async () => spans.stop());
+    const connection = connect({ token: 'x' }, { telemetry: createTelemetry({ tracer: spans.tracer }) });
+    const path = '/api/v1/namespaces/a/pods/b';
+    await connection.json({ method: 'GET', path, query: { x: 1 } });
+    expect(spans.all).toEqual([]);
+    server.fail('other', (response) => sendStatus(response, { code: 404, reason: 'NotFound', message: 'no "b"' }));
+    await inSpan(spans.tracer, 'work', {}, async () => {
+      await connection.json({ method: 'GET', path });
+    }).catch(() => undefined);
+    const span = spans.named('GET /api/v1/namespaces/{namespace}/pods/{name}');
+    expect(span.attributes).toEqual({
+      'http.request.method': 'GET',
+      'http.response.status_code': 404,
+      'error.type': 'NotFound',
+      'url.template': '/api/v1/namespaces/{namespace}/pods/{name}',
+      'server.address': '127.0.0.1',
+      'server.port': server.port,
+      'k8s.cluster.name': 'test',
+    });
+    expect(server.seen.map(({ traceparent }) => traceparent)).toEqual([
+      undefined,
+      `00-${span.spanContext().traceId}-${span.spanContext().spanId}-01`,
     ]);
   });
 

@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events';
+import { SpanStatusCode } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { clusterName, LOCAL_CLUSTER } from './cluster-name.ts';
 import { Controller } from './controller.ts';
@@ -10,6 +11,8 @@ import {
   StoppingError,
   TerminalError,
 } from './errors.ts';
+import { beginTrace, traceOrigin, within } from '../telemetry/index.ts';
+import { RecordedSpans } from '../telemetry/spans.test-support.ts';
 import { FakeFactory, metricValues, specOf, testTelemetry } from './fakes.test-support.ts';
 import { SupervisedFleet } from './fleet.ts';
 import type { ClusterSink, ReconcileContext, Request, Result } from './types.ts';
@@ -299,6 +302,82 @@ describe('sources', () => {
     const failed = expect(t.done).rejects.toThrow('test: sync of its caches: not done within 1000 ms');
     await after(1_000);
     await failed;
+  });
+});
+
+describe('a trace', () => {
+  let spans: RecordedSpans;
+  beforeEach(() => {
+    spans = new RecordedSpans();
+  });
+  afterEach(async () => spans.stop());
+
+  function traced(handler: Handler): void {
+    const { telemetry } = testTelemetry();
+    setup(handler, { telemetry: { ...telemetry, tracer: spans.tracer } });
+  }
+
+  const results = (): unknown[] =>
+    spans.all
+      .filter(({ name }) => name === 'reconcile test')
+      .map(({ attributes, parentSpanContext }) => [attributes['capstan.reconcile.result'], parentSpanContext?.spanId]);
+
+  it('goes on from whoever asked first to the reconcile, and no further than that', async () => {
+    traced(async () => ({ requeueAfterMs: 1_000 }));
+    const [first, second] = ['first', 'second'].map((name) => beginTrace(spans.tracer, name, {}));
+    for (const origin of [first, second]) within(origin, () => t.controller.enqueue(request('r')));
+    await after(20_000);
+    const cause = spans.named('first').spanContext().spanId;
+    expect(results().slice(0, 2)).toEqual([
+      ['requeue_after', cause],
+      ['requeue_after', undefined],
+    ]);
+    const reconcile = spans.all.find(({ name }) => name === 'reconcile test');
+    expect(reconcile?.attributes).toEqual({
+      'k8s.cluster.name': a,
+      'k8s.namespace.name': 'ns',
+      'capstan.controller': 'test',
+      'capstan.object.name': 'r',
+      'capstan.reconcile.result': 'requeue_after',
+    });
+  });
+
+  it('is shared by the attempts: after a failure, and after a wait for the cluster', async () => {
+    let failures = 1;
+    traced(async (work) => {
+      if (failures-- > 0) throw new Error('password=hunter2');
+      return needsCluster(work, { failures: 0 } as ReconcileContext);
+    });
+    t.sink.discover(a, { code: 'X', message: 'not yet' });
+    t.controller.enqueue(request('r'));
+    await after(60_000);
+    t.sink.engage(a, specOf('a'));
+    await after(0);
+    expect(results().map((result) => (result as unknown[])[0])).toEqual(['error', 'parked', 'success']);
+    expect(new Set(spans.all.map((span) => span.spanContext().traceId)).size).toBe(1);
+    expect(spans.all[0]?.attributes['error.type']).toBe('Error');
+    expect(spans.all[1]?.status.code).toBe(SpanStatusCode.UNSET);
+    expect(JSON.stringify(spans.all.map(({ attributes, events, status }) => [attributes, events, status]))).not.toMatch(
+      /hunter2/,
+    );
+  });
+
+  it('of one request is not that of the next, though it was asked for in the midst of it', async () => {
+    const seen: unknown[] = [];
+    traced(async ({ name }) => {
+      if (name === 'r') t.controller.enqueue(request('s'), { afterMs: 10 });
+      seen.push(traceOrigin() === undefined);
+      return {};
+    });
+    t.controller.enqueue(request('r'));
+    t.controller.enqueue(request('q'));
+    await after(1_000);
+    expect(seen).toEqual([false, false, false]);
+    const ids = spans.all.map(({ attributes, spanContext }) => [attributes['capstan.object.name'], spanContext]);
+    expect(ids.map(([name]) => name)).toEqual(['r', 'q', 's']);
+    const [r, q, s] = spans.all.map((span) => span.spanContext().traceId);
+    expect(s).toBe(r);
+    expect(q).not.toBe(r);
   });
 });
 

@@ -1,12 +1,18 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { trace } from '@opentelemetry/api';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Condition, HelmChartProxy, HelmReleaseProxy } from '../../api/index.ts';
 import type { Enqueuer } from '../../runtime/index.ts';
+import { traceOrigin } from '../../telemetry/index.ts';
+import type { TraceOrigin } from '../../telemetry/index.ts';
+import { RecordedSpans } from '../../telemetry/spans.test-support.ts';
 import { setCondition } from '../conditions.ts';
 import { fakeManagement } from '../fake-fleet.test-support.ts';
 import { FakeServer } from '../fakes.test-support.ts';
 import { FakeInformer } from '../release-proxy/fake-api.test-support.ts';
 import type { CapiCluster } from '../shared.ts';
+import { withTraceparent } from '../trace-context.ts';
 import { Builtins } from './builtins.ts';
+import { ChangeTraces } from './change-traces.ts';
 import { ContractVersions } from './contracts.ts';
 import { FleetView } from './fleet-view.ts';
 import { chartProxy, cluster, releaseProxy } from './objects.test-support.ts';
@@ -18,17 +24,25 @@ import { CLUSTERS } from './world.test-support.ts';
 let releaseProxies: FakeInformer<HelmReleaseProxy>;
 let chartProxies: FakeInformer<HelmChartProxy>;
 let asked: string[];
+let spans: RecordedSpans;
+/** The traces that requests were asked for in. */
+let origins: (TraceOrigin | undefined)[];
 
 /** Sources over one HelmChartProxy with one cluster; what they ask for at the start is forgotten. */
 beforeEach(() => {
   asked = [];
+  origins = [];
+  spans = new RecordedSpans();
   releaseProxies = new FakeInformer<HelmReleaseProxy>();
   chartProxies = new FakeInformer<HelmChartProxy>();
   const clusters = new FakeInformer<CapiCluster>();
   const caches = { chartProxies, releaseProxies, clusters, clusterResource: CLUSTERS };
   const management = fakeManagement(new FakeServer());
   const queue = (name: string): Enqueuer => ({
-    enqueue: (request) => asked.push(`${name} ${request.cluster} ${request.name}`),
+    enqueue: (request) => {
+      asked.push(`${name} ${request.cluster} ${request.name}`);
+      origins.push(traceOrigin());
+    },
   });
   const sources = new Sources({
     caches,
@@ -38,13 +52,17 @@ beforeEach(() => {
     gate: new RateGate(),
     outcomes: new Outcomes(),
     builtins: new Builtins(management, new ContractVersions(management.client, management.discovery), () => undefined),
+    traces: new ChangeTraces(spans.tracer),
   });
   chartProxies.put(chartProxy());
   clusters.put(cluster());
   releaseProxies.put(told(releaseProxy(), 'True', 'InSync'));
   sources.start();
   asked = [];
+  origins = [];
 });
+
+afterEach(async () => spans.stop());
 
 function told(proxy: HelmReleaseProxy, status: Condition['status'], reason: string, message = ''): HelmReleaseProxy {
   const conditions = setCondition(proxy.status?.conditions, { type: 'ReleaseInSync', status, reason, message }, 1);
@@ -109,5 +127,36 @@ describe('a HelmChartProxy', () => {
     };
     chartProxies.put({ ...chartProxy(), status: { conditions: [inSync] } });
     expect(asked).toEqual([]);
+  });
+});
+
+describe('traces', () => {
+  const traceIds = (): (string | undefined)[] =>
+    origins.map((origin) => origin && trace.getSpanContext(origin)?.traceId);
+
+  it('begin with a change of a HelmChartProxy, one for all that it asks for and for its echo', () => {
+    const [before] = chartProxies.list();
+    if (before === undefined) throw new Error('there is no HelmChartProxy');
+    const changed = { ...before, metadata: { ...before.metadata, generation: 2 } };
+    chartProxies.put(changed);
+    chartProxies.put({ ...changed, metadata: { ...changed.metadata, finalizers: ['ours', 'another'] } });
+    const span = spans.named('HelmChartProxy changed');
+    expect(span.attributes).toMatchObject({ 'k8s.cluster.name': 'local', 'capstan.object.name': 'hcp' });
+    expect(origins.length).toBeGreaterThan(2);
+    expect(new Set(traceIds())).toEqual(new Set([span.spanContext().traceId]));
+    chartProxies.put({ ...changed, metadata: { ...changed.metadata, generation: 3 } });
+    expect(spans.all).toHaveLength(2);
+  });
+
+  it('go on with the HelmReleaseProxy that was written in them, and not when it changes later', () => {
+    const [before] = releaseProxies.list();
+    if (before === undefined) throw new Error('there is no HelmReleaseProxy');
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const written = withTraceparent(before, { ...before }, traceparent);
+    releaseProxies.put({ ...written, metadata: { ...written.metadata, generation: 2 } });
+    expect(new Set(traceIds())).toEqual(new Set(['a'.repeat(32)]));
+    origins = [];
+    releaseProxies.put({ ...written, metadata: { ...written.metadata, generation: 3 } });
+    expect(new Set(traceIds())).toEqual(new Set([undefined]));
   });
 });

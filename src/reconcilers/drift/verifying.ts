@@ -4,7 +4,7 @@ import { HELM_SELECTOR, objectKey } from '../../drift/index.ts';
 import type { Inventory, InventoryObject, LiveObject, Stirred, Verification } from '../../drift/index.ts';
 import { isKubeError } from '../../kube/index.ts';
 import type { KubeClient } from '../../kube/index.ts';
-import { errorText, inSpan } from '../../telemetry/index.ts';
+import { CLUSTER_ATTRIBUTE, errorText, inSpan } from '../../telemetry/index.ts';
 import { UNVERIFIED, findingOf, signatureOf, unverified } from './finding.ts';
 import type { Differing, Finding } from './finding.ts';
 import type { DriftNews } from './news.ts';

@@ -3,6 +3,7 @@ import {
   FORCE_DELETE_ANNOTATION,
   INSTALLED_ANNOTATION,
   PAUSED_ANNOTATION,
+  TRACEPARENT_ANNOTATION,
   WATCH_FILTER_LABEL,
 } from '../../api/index.ts';
 import type { Condition, HelmReleaseProxy } from '../../api/index.ts';
@@ -75,6 +76,12 @@ describe('an object', () => {
   it('is not looked at for what a pass itself wrote: status, finalizer, annotations', async () => {
     const { w, asked } = listening(world());
     await w.reconcile('p');
+    expect(asked).toEqual([]);
+  });
+
+  it('is not looked at for the trace that is noted on it', () => {
+    const { w, asked } = listening(world());
+    w.edit('p', annotated({ [TRACEPARENT_ANNOTATION]: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }));
     expect(asked).toEqual([]);
   });
 
