@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import type { Environment } from './options.ts';
+import { isTracingWanted } from './tracing.ts';
 
 /** Where Kubernetes mounts a Pod's identity (Kubernetes docs, "Accessing the API from a Pod"). */
 const SERVICE_ACCOUNT_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
@@ -23,6 +24,7 @@ export function readEnvironment(env: NodeJS.ProcessEnv, isTerminal: boolean): En
     noProxy: first('NO_PROXY', 'no_proxy'),
     serviceHost: first('KUBERNETES_SERVICE_HOST'),
     servicePort: first('KUBERNETES_SERVICE_PORT'),
+    tracing: isTracingWanted(env),
   };
 }
 

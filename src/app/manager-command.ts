@@ -12,11 +12,14 @@ import { MetricsServer } from './metrics-server.ts';
 import type { Environment, ManagerOptions } from './options.ts';
 import { checkApiServer, checkCrds, checkHelm } from './startup-checks.ts';
 import { TOKENS } from './tokens.ts';
+import { startTracing } from './tracing.ts';
 
 /** After the controllers have drained, helm processes that are left get so long between SIGTERM and SIGKILL. */
 const HELM_GRACE_MS = 5_000;
 /** What the controllers' grace does not cover: aborting what still runs, and its last writes. */
 const DRAIN_MARGIN_MS = 8_000;
+/** At the end, what the last traces may take to be sent; never longer than --drain-timeout. A collector that is away must not hold up a rollout. */
+const FLUSH_LIMIT_MS = 3_000;
 
 /**
  * Runs until `signal` aborts and everything has stopped. Rejects with an AppError that says what to do. Who calls: main,
@@ -31,18 +34,29 @@ export async function runManager(
   // A slip in a flag is told before anything is asked of a server.
   const addresses = addressesOf(options);
   const log = createLogger({ format: options.logFormat, level: options.logLevel });
-  const telemetry = createTelemetry({ log });
-  registerProcessMetrics(telemetry.metrics);
-  for (const { flag, why } of options.ignoredFlags) log.warn(`${flag} has no effect: ${why}`);
-  const container = createContainer(options, env, telemetry);
-  extend(container);
+  const tracing = await startTracing(env.tracing, options.version, log);
+  try {
+    const telemetry = createTelemetry({ log });
+    registerProcessMetrics(telemetry.metrics);
+    for (const { flag, why } of options.ignoredFlags) log.warn(`${flag} has no effect: ${why}`);
+    const container = createContainer(options, env, telemetry);
+    extend(container);
+    await serve(container, addresses, signal);
+  } finally {
+    await tracing.stop(Math.min(options.drainTimeoutMs, FLUSH_LIMIT_MS));
+  }
+}
+
+async function serve(container: Container, addresses: Addresses, signal: AbortSignal): Promise<void> {
   const connection = container.get(TOKENS.connection);
+  const telemetry = container.get(TOKENS.telemetry);
+  const { log } = telemetry;
   try {
     const helm = await check(container, signal);
     // Series of a cluster that has left would stay for ever.
     const processes = container.get(TOKENS.processes);
     container.get(TOKENS.fleet).register({ disengaged: (cluster) => processes.forget(cluster.name) });
-    log.info('starting', { version: options.version, helm, server: connection.server });
+    log.info('starting', { version: container.get(TOKENS.options).version, helm, server: connection.server });
     await manager(container, addresses, telemetry).run(signal);
     log.info('stopped');
   } catch (error) {

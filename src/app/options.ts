@@ -24,6 +24,8 @@ export interface Environment {
   readonly httpProxy: string;
   readonly httpsProxy: string;
   readonly noProxy: string;
+  /** The OTEL_* variables ask for traces. */
+  readonly tracing: boolean;
 }
 
 /** Everything `capstan manager` can be told. Times are milliseconds. */

@@ -541,6 +541,25 @@ describe('a kind that is not served', () => {
     expect([told, stirred(), tracker.isOutdated('app')]).toEqual([['app', 'app'], ['w unverified'], true]);
   });
 
+  it('may come and go behind the watch’s back: who was told by the server says so', async () => {
+    const served = { ...widget, resource: WIDGETS };
+    const other = { ...served, id: { ...widget.id, name: 'other' } };
+    const lives = [live('w', 5), live('other', 6)];
+    tracker.track('app', inventory(served, other), NARROW);
+    watches.list('widgets', ...lives);
+    for (const [index, { id }] of [served, other].entries())
+      tracker.settle('app', id, { live: lives[index], watch: [] });
+    watches.of('widgets').notice({ type: 'delete', object: lives[0]! });
+    tracker.settle('app', widget.id, { watch: [], notServed: true });
+    expect([stirred(), tracker.unserved('app')]).toEqual([['other gone'], [widget.id, other.id]]);
+    tracker.settle('app', other.id, { watch: [], notServed: true });
+    expect(watches.history.slice(1)).toEqual(['-widgets', '+customresourcedefinitions *']);
+    discovery.served.set('Widget', WIDGETS);
+    watches.list('customresourcedefinitions *', CRD);
+    await vi.advanceTimersByTimeAsync(600);
+    expect([stirred(), tracker.isOutdated('app')]).toEqual([['w unverified', 'other unverified'], true]);
+  });
+
   it('is not waited for when nobody has it any more', async () => {
     tracker.track('app', inventory(widget), NARROW);
     tracker.forget('app');

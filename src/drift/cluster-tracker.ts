@@ -167,6 +167,7 @@ export class ClusterTracker {
     const rescoped = entry.rescope(this.#managers.of(watch), wide);
     const version = versionNumber(verified.resourceVersion ?? live?.metadata.resourceVersion);
     entry.settle({ ...(live === undefined ? absence(version) : this.#observe(live, entry)), version }, rescoped);
+    if (verified.notServed === true) release.kindOf(id)?.withdraw();
     if (entry.isStirred) this.#stirs.add(release);
   }
 

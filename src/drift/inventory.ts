@@ -109,7 +109,7 @@ function documentsOf(documents: readonly JsonObject[], where: string, problems: 
 function itemsOf({ apiVersion, kind, items }: JsonObject): JsonObject[] | undefined {
   if (typeof kind !== 'string' || !kind.endsWith('List') || !Array.isArray(items)) return undefined;
   const own = kind.slice(0, -'List'.length);
-  const inherited = own === '' || typeof apiVersion !== 'string' ? {} : { apiVersion, kind: own };
+  const inherited: JsonObject = own === '' || typeof apiVersion !== 'string' ? {} : { apiVersion, kind: own };
   return items
     .filter(isRecord)
     .map((item) => (item['kind'] === undefined && item['apiVersion'] === undefined ? { ...inherited, ...item } : item));

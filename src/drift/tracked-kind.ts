@@ -109,6 +109,11 @@ export class TrackedKind implements Follower {
     this.#surroundings.watches.release(this);
   }
 
+  /** Somebody else found out that the kind is not served: it is waited for until it is. */
+  withdraw(): void {
+    if (this.#state.phase !== 'unserved') this.#unserved();
+  }
+
   notice(notice: WatchNotice<KubeObject>): void {
     switch (notice.type) {
       case 'init':

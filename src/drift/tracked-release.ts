@@ -39,10 +39,14 @@ export class TrackedRelease implements ReleaseRef {
   }
 
   find(id: ObjectId): TrackedEntry | undefined {
+    return this.kindOf(id)?.find(keyOf(id), this);
+  }
+
+  /** The kind under which the object is tracked. */
+  kindOf(id: ObjectId): TrackedKind | undefined {
     const key = keyOf(id);
     for (const kind of this.#entries.keys()) {
-      const entry = kind.group === id.group && kind.kind === id.kind ? kind.find(key, this) : undefined;
-      if (entry !== undefined) return entry;
+      if (kind.group === id.group && kind.kind === id.kind && kind.find(key, this) !== undefined) return kind;
     }
     return undefined;
   }

@@ -30,4 +30,9 @@ export interface Settled {
    * puts it back leaves no trace in the entries of Helm or of `watch`.
    */
   readonly wide?: boolean;
+  /**
+   * The server said that it does not serve the kind. A watch may not find out: where a CRD was deleted and made again
+   * between two of its attempts, it goes on as if nothing had been.
+   */
+  readonly notServed?: boolean;
 }

@@ -22,6 +22,22 @@ const TEMPLATES = {
   'canary.yaml': CANARY,
 };
 
+const NEAR = {
+  'far.yaml': configMap('far', { a: '1' }).replace('name: far', 'name: far\n  namespace: elsewhere'),
+  'canary.yaml': CANARY,
+};
+
+const MAKER = {
+  'made.yaml': 'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: made\n',
+  'inner.yaml': configMap('inner', { a: '1' }).replace('name: inner', 'name: inner\n  namespace: made'),
+  'canary.yaml': CANARY,
+};
+
+const WIDGETS = {
+  'widget.yaml': 'apiVersion: drift.test/v1\nkind: Widget\nmetadata:\n  name: one\nspec: { cpu: "1" }\n',
+  'canary.yaml': CANARY,
+};
+
 let fleet: Fleet;
 let drifting: Drifting;
 /** Between the manager and the cluster; the test itself goes straight there. */
@@ -34,7 +50,11 @@ beforeAll(async () => {
   road = await RecordingProxy.start(cluster);
   const kubeconfig = road.kubeconfig(cluster.kubeconfig, cluster);
   await setKubeconfig(fleet.api, { name: 'c1', namespace: fleet.namespace }, kubeconfig);
-  for (const name of ['down', 'cut', 'crashed', 'frozen']) drifting.publish(name, '1.0.0', TEMPLATES);
+  // All at once: the index of a repository is not asked for at every look.
+  for (const name of ['down', 'cut', 'crashed', 'frozen', 'own']) drifting.publish(name, '1.0.0', TEMPLATES);
+  drifting.publish('near', '1.0.0', NEAR);
+  drifting.publish('maker', '1.0.0', MAKER);
+  drifting.publish('widgets', '1.0.0', WIDGETS);
 });
 
 afterAll(async () => {
@@ -100,15 +120,15 @@ async function unreachable(): Promise<void> {
   );
 }
 
-async function detailsOf(name: string): Promise<ReportedObject[]> {
-  return (await drifting.drift(name)).details ?? [];
+function watchFailures(): number {
+  return fleet.manager.log().split('a watch failed').length;
 }
 
 /** Waits until status.drift has an object in this state, by kind and name. */
 async function detail(name: string, wanted: Partial<ReportedObject>): Promise<ReportedObject> {
   return eventually(
     async () => {
-      const details = await detailsOf(name);
+      const { details = [] } = await drifting.drift(name);
       const found = details.find((one) => one.kind === wanted.kind && one.name === wanted.name);
       expect(found).toMatchObject(wanted);
       return found as ReportedObject;
@@ -126,11 +146,12 @@ describe('what happened meanwhile is put back', () => {
     await allIsWell('down');
   });
 
-  it('when the manager could not reach the cluster', async () => {
+  it('when the network was away', async () => {
     await drifting.install('cut', TEMPLATES);
+    const failures = watchFailures();
     road.cut();
     await havoc('cut');
-    await unreachable();
+    await eventually(async () => Promise.resolve(expect(watchFailures()).toBeGreaterThan(failures)));
     road.mend();
     await allIsWell('cut');
   });
@@ -139,34 +160,23 @@ describe('what happened meanwhile is put back', () => {
     await drifting.install('crashed', TEMPLATES);
     road.cut();
     await havoc('crashed');
-    await drifting.cluster.stop();
+    await drifting.cluster.restart();
     road.mend();
-    await unreachable();
-    await drifting.cluster.start();
     await allIsWell('crashed');
   });
 
-  it('when the cluster hung', async () => {
+  it('when the cluster hung until it was given up', async () => {
     await drifting.install('frozen', TEMPLATES);
-    const { cluster } = drifting;
-    cluster.pause();
-    // The server takes it in when it wakes up.
-    const body = { data: { mode: 'wild' } };
-    const request = { body, contentType: 'merge', timeoutMs: 2 * LONG_MS } as const;
-    const edit = cluster.api.request('PATCH', configMapPath('frozen', 'settings'), request);
+    road.cut();
+    await havoc('frozen');
+    drifting.cluster.pause();
     try {
+      road.mend();
       await unreachable();
     } finally {
-      cluster.resume();
+      drifting.cluster.resume();
     }
-    await edit;
-    const drift = await drifting.corrected('frozen', 1, LONG_MS);
-    expect(drift.corrections).toBe(1);
-    await drifting.until<Settings>(configMapPath('frozen', 'settings'), ({ data }) => {
-      expect(data['mode']).toBe('calm');
-    });
-    await drifting.inSync('frozen');
-    expect(await drifting.revision('frozen')).toBe(1);
+    await allIsWell('frozen');
   });
 });
 
@@ -187,8 +197,7 @@ describe('a namespace that somebody deletes', () => {
 
   it('which is not, keeps what was in it waiting, and nothing else', async () => {
     await ensureNamespace(drifting.cluster.api, 'elsewhere');
-    const far = configMap('far', { a: '1' }).replace('name: far', 'name: far\n  namespace: elsewhere');
-    await drifting.install('near', { 'far.yaml': far, 'canary.yaml': CANARY });
+    await drifting.install('near', NEAR);
     await kubectl('near', 'delete', 'namespace', 'elsewhere');
     const waiting = await detail('near', { kind: 'ConfigMap', name: 'far', state: 'Missing', action: 'Waiting' });
     expect(waiting.message).toContain('elsewhere');
@@ -203,9 +212,7 @@ describe('a namespace that somebody deletes', () => {
   });
 
   it("which the chart makes, is put back with the chart's objects in it", async () => {
-    const made = 'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: made\n';
-    const inner = configMap('inner', { a: '1' }).replace('name: inner', 'name: inner\n  namespace: made');
-    await drifting.install('maker', { 'made.yaml': made, 'inner.yaml': inner, 'canary.yaml': CANARY });
+    await drifting.install('maker', MAKER);
     const before = await drifting.cluster.api.get('/api/v1/namespaces/made');
     await kubectl('maker', 'delete', 'namespace', 'made', '--wait=false');
     await drifting.until(
@@ -222,12 +229,6 @@ describe('a namespace that somebody deletes', () => {
 });
 
 describe('a kind that is not served', () => {
-  const WIDGET = `apiVersion: drift.test/v1
-kind: Widget
-metadata:
-  name: one
-spec: { cpu: "1" }
-`;
   const CRD = 'widgets.drift.test';
   const widgetPath = (namespace: string): string => `/apis/drift.test/v1/namespaces/${namespace}/widgets/one`;
 
@@ -238,7 +239,7 @@ spec: { cpu: "1" }
 
   it('any more is told; the object is put back when it is served again', async () => {
     await serve();
-    await drifting.install('widgets', { 'widget.yaml': WIDGET, 'canary.yaml': CANARY });
+    await drifting.install('widgets', WIDGETS);
     await drifting.cluster.kubectl(['delete', 'crd', CRD]);
     await detail('widgets', { kind: 'Widget', name: 'one', state: 'NotServed', action: 'Waiting' });
     await drifting.outOfSync('widgets');

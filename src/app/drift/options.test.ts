@@ -16,6 +16,7 @@ const ENV: Environment = {
   temporaryDirectory: '/tmp',
   path: '',
   serviceHost: '',
+  tracing: false,
   servicePort: '',
   httpProxy: '',
   httpsProxy: '',

@@ -64,6 +64,7 @@ async function connect(kubeconfig: string, parts: { context?: string; home?: str
     temporaryDirectory: '',
     path: '',
     serviceHost: '',
+    tracing: false,
     servicePort: '',
     httpProxy: '',
     httpsProxy: '',

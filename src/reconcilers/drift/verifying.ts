@@ -140,7 +140,8 @@ export class Verifying {
     }
     const live = 'live' in verdict ? verdict.live : undefined;
     const watch = verdict.state === 'Modified' ? verdict.watch : [];
-    session.tracker.settle(session.uid, object.id, { live, watch, wide: true });
+    const notServed = verdict.state === 'NotServed';
+    session.tracker.settle(session.uid, object.id, { live, watch, wide: true, notServed });
     const finding = this.#finding(object, verdict);
     session.takeUpgraded(key);
     session.findings.set(key, finding);
