@@ -4,7 +4,7 @@ const rooms = {
   api: [],
   kube: ['telemetry'],
   runtime: ['kube', 'telemetry'],
-  testing: ['kube', 'telemetry'],
+  testing: ['runtime', 'kube', 'telemetry'],
   drift: ['kube', 'telemetry'],
   helm: ['kube', 'telemetry'],
   providers: ['runtime', 'kube', 'telemetry'],

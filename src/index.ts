@@ -9,6 +9,8 @@ export * as helm from './helm/index.ts';
 export * as api from './api/index.ts';
 export * as reconcilers from './reconcilers/index.ts';
 export * as capi from './providers/capi/index.ts';
+export * as kubeconfig from './providers/kubeconfig/index.ts';
+export * as local from './providers/local/index.ts';
 export { createLogger, createTelemetry, silentLogger } from './telemetry/index.ts';
 export type { Logger, LoggerOptions, Telemetry } from './telemetry/index.ts';
 export { AppError, createContainer, readCommandLine, readEnvironment, runManager, TOKENS } from './app/index.ts';

@@ -32,12 +32,11 @@ export interface Reading {
 }
 
 const ASKING: ReadonlySet<string> = new Set(['GET', 'LIST', 'APPLY', 'PUT', 'POST']);
-/** What the charts consist of, and Helm's records. */
+/** What the charts consist of, and Helm's records; but Services, of which an API server lists its own every three minutes. */
 const RESOURCES: ReadonlySet<string> = new Set([
   'configmaps',
   'secrets',
   'deployments',
-  'services',
   'serviceaccounts',
   'roles',
   'rolebindings',

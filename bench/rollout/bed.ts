@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { FLEET_PROGRAMS } from '../../hack/binaries.ts';
 import { LOCAL_CLUSTER } from '../../src/runtime/index.ts';
 import type { Chart, Proxy, RestClient } from '../../test/support/index.ts';
-import { Fleet, INSTALLED, Mirror, benchChart, condition } from '../../test/support/index.ts';
+import { Fleet, INSTALLED, Mirror, OtlpCollector, benchChart, condition } from '../../test/support/index.ts';
 import type { Counters } from './counters.ts';
 import { countersFrom, difference } from './counters.ts';
 import type { CpuTimes } from './process-tree.ts';
@@ -14,6 +14,8 @@ export interface BedOptions {
   clusters: number;
   charts: number;
   fromSources: boolean;
+  /** Let the manager trace everything, to a collector of this process. */
+  traces: boolean;
   /** As the manager's --sync-period. */
   syncPeriod: string;
   /** Folder for the manager's CPU profile; none without it. */
@@ -53,6 +55,7 @@ export class Bed {
   readonly #releases: Mirror<Proxy>;
   readonly #proxies: Mirror<Proxy>;
   readonly #options: BedOptions;
+  readonly #collector: OtlpCollector | undefined;
   /** What the watcher of the HelmReleaseProxies saw: how many changes, and when the last one. */
   readonly #activity: { changes: number; at: number };
 
@@ -63,6 +66,7 @@ export class Bed {
     proxies: Mirror<Proxy>;
     activity: { changes: number; at: number };
     options: BedOptions;
+    collector: OtlpCollector | undefined;
   }) {
     this.fleet = parts.fleet;
     this.charts = parts.charts;
@@ -70,6 +74,7 @@ export class Bed {
     this.#proxies = parts.proxies;
     this.#activity = parts.activity;
     this.#options = parts.options;
+    this.#collector = parts.collector;
   }
 
   /** Starts the clusters and the watchers; not the manager. */
@@ -89,7 +94,8 @@ export class Bed {
         activity.at = performance.now();
       });
       const proxies = await Mirror.start<Proxy>(fleet.api, fleet.path('helmchartproxies'));
-      return new Bed({ fleet, charts, releases, proxies, activity, options });
+      const collector = options.traces ? await OtlpCollector.start() : undefined;
+      return new Bed({ fleet, charts, releases, proxies, activity, options, collector });
     } catch (error) {
       await fleet.stop();
       throw error;
@@ -100,6 +106,12 @@ export class Bed {
     return this.#options.clusters * this.#options.charts;
   }
 
+  /** Requests in which spans came, and their bytes. */
+  get traces(): { requests: number; bytes: number } {
+    const bodies = this.#collector?.bodies ?? [];
+    return { requests: bodies.length, bytes: bodies.reduce((sum, { body }) => sum + body.length, 0) };
+  }
+
   /** Starts the manager and waits until it has engaged every cluster. */
   async startManager(): Promise<void> {
     const { fromSources, profile, nodeOptions, syncPeriod, signal } = this.#options;
@@ -108,7 +120,11 @@ export class Bed {
       command: fromSources ? undefined : INSTALLED,
       flags: [`--sync-period=${syncPeriod}`],
       name: 'manager',
-      env: forNode === '' ? {} : { NODE_OPTIONS: forNode },
+      env: {
+        ...(forNode === '' ? {} : { NODE_OPTIONS: forNode }),
+        // The exporter's defaults for the rest, as in production.
+        ...(this.#collector && { OTEL_EXPORTER_OTLP_ENDPOINT: this.#collector.url }),
+      },
       signal,
     });
     const { manager } = this.fleet;
@@ -192,6 +208,7 @@ export class Bed {
     await this.#releases.stop();
     await this.#proxies.stop();
     await this.fleet.stop();
+    await this.#collector?.stop();
   }
 
   async #measured(work: () => Promise<void>, finish: () => Promise<void>): Promise<Measurement> {

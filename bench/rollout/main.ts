@@ -27,6 +27,7 @@ const USAGE = `npm run bench -- [flags]
   --profile DIR   let Node profile the controller, and say where its time went; the profile costs time itself
   --sync-period D the manager's resync (default 60s, as CAAPH was measured)
   --node-options  NODE_OPTIONS for the manager, to try what they do
+  --traces        with tracing on: the manager sends every span to a collector of this bench
   --sources       run the manager from src/, not what npm ci built`;
 
 interface Options {
@@ -39,6 +40,7 @@ interface Options {
   syncPeriod: string;
   nodeOptions?: string;
   fromSources: boolean;
+  traces: boolean;
 }
 
 /** After the rollouts, before the rest is measured (ms): what is still under way ends. */
@@ -64,6 +66,8 @@ async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
     bed = await Bed.setUp({ ...options, signal });
     const results = await measure(bed, options, signal);
     await bed.stop();
+    const { requests, bytes } = bed.traces;
+    if (options.traces) say(`\ntraces: ${requests} requests, ${(bytes / 1024).toFixed(0)} KiB`);
     return await report(results, options);
   } catch (error) {
     await bed?.stop();
@@ -139,6 +143,7 @@ function readOptions(args: string[], workingDirectory: string): Options | { text
         'sync-period': { type: 'string', default: '60s' },
         'node-options': { type: 'string' },
         sources: { type: 'boolean', default: false },
+        traces: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
     });
@@ -153,6 +158,7 @@ function readOptions(args: string[], workingDirectory: string): Options | { text
       syncPeriod: values['sync-period'],
       nodeOptions: values['node-options'],
       fromSources: values.sources,
+      traces: values.traces,
     };
   } catch (error) {
     return { text: `${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`, exitCode: 2 };

@@ -165,6 +165,13 @@ export const MANAGER_FLAGS: readonly Flag[] = [
     group: SERVERS,
     about: 'Serve /metrics over plain HTTP without asking who reads it',
   },
+  {
+    name: 'metrics-cluster-label',
+    kind: 'boolean',
+    default: true,
+    group: SERVERS,
+    about: 'Tell clusters apart in metrics; false for fleets with too many series (docs/metrics.md)',
+  },
 
   { name: 'helm', kind: 'string', default: 'helm', group: HELM, about: 'The helm binary: 3.17 or later, or 4' },
   {

@@ -2,7 +2,7 @@ import type { Container } from 'inversify';
 import { randomUUID } from 'node:crypto';
 import { LeaderElector, Manager } from '../runtime/index.ts';
 import type { Runnable } from '../runtime/index.ts';
-import { createLogger, createTelemetry, registerProcessMetrics } from '../telemetry/index.ts';
+import { createLogger, createRegistry, createTelemetry, registerProcessMetrics } from '../telemetry/index.ts';
 import type { Logger, Telemetry } from '../telemetry/index.ts';
 import { createContainer } from './container.ts';
 import { HealthServer } from './health-server.ts';
@@ -36,7 +36,7 @@ export async function runManager(
   const log = createLogger({ format: options.logFormat, level: options.logLevel });
   const tracing = await startTracing(env.tracing, options.version, log);
   try {
-    const telemetry = createTelemetry({ log });
+    const telemetry = createTelemetry({ log, metrics: createRegistry({ perCluster: options.metricsClusterLabel }) });
     registerProcessMetrics(telemetry.metrics);
     for (const { flag, why } of options.ignoredFlags) log.warn(`${flag} has no effect: ${why}`);
     const container = createContainer(options, env, telemetry);

@@ -53,6 +53,7 @@ export interface ManagerOptions {
   readonly healthAddress: string;
   readonly diagnosticsAddress: string;
   readonly insecureDiagnostics: boolean;
+  readonly metricsClusterLabel: boolean;
   readonly helm: string;
   readonly cacheDirectory: string;
   readonly logLevel: 'debug' | 'info' | 'warn';
@@ -99,6 +100,7 @@ export function managerOptions(
     healthAddress: read.text('health-addr'),
     diagnosticsAddress: read.text('diagnostics-address'),
     insecureDiagnostics: read.flag('insecure-diagnostics'),
+    metricsClusterLabel: read.flag('metrics-cluster-label'),
     helm: read.text('helm'),
     cacheDirectory: read.text('cache-dir'),
     logLevel: logLevel(read.count('v', 0)),

@@ -161,13 +161,11 @@ export class ClusterTracker {
    */
   settle(name: string, id: ObjectId, verified: Settled): void {
     const release = this.#releases.get(name);
+    const kind = release?.kindOf(id);
     const entry = release?.find(id);
-    if (release === undefined || entry === undefined) return;
-    const { live, watch, wide = false } = verified;
-    const rescoped = entry.rescope(this.#managers.of(watch), wide);
-    const version = versionNumber(verified.resourceVersion ?? live?.metadata.resourceVersion);
-    entry.settle({ ...(live === undefined ? absence(version) : this.#observe(live, entry)), version }, rescoped);
-    if (verified.notServed === true) release.kindOf(id)?.withdraw();
+    if (release === undefined || kind === undefined || entry === undefined) return;
+    this.#settle(entry, verified);
+    if (verified.notServed === true) kind.withdraw();
     if (entry.isStirred) this.#stirs.add(release);
   }
 
@@ -230,6 +228,13 @@ export class ClusterTracker {
     if (object.resource === undefined) this.#unserved.add(kind);
     else kind.serve(object.resource);
     return kind;
+  }
+
+  #settle(entry: TrackedEntry, verified: Settled): void {
+    const { live, watch, wide = false } = verified;
+    const rescoped = entry.rescope(this.#managers.of(watch), wide);
+    const version = versionNumber(verified.resourceVersion ?? live?.metadata.resourceVersion);
+    entry.settle({ ...(live === undefined ? absence(version) : this.#observe(live, entry)), version }, rescoped);
   }
 
   #served(kind: TrackedKind, resource: Resource): void {

@@ -1,5 +1,13 @@
 import { FIELD_MANAGER } from './dry-run.ts';
-import { authorOf, foreignWatch, ownedByApply, ownedOnlyByUnknown, ownersOf } from './managed-fields.ts';
+import {
+  authorOf,
+  foreignWatch,
+  hasManagedFields,
+  ownedByApply,
+  ownedOnlyByUnknown,
+  ownersOf,
+} from './managed-fields.ts';
+import { valueAt } from './pointer.ts';
 import type { Author, LiveObject, Path } from './types.ts';
 
 /** Who owns which field of one live object: the questions that verifying and correcting ask of its managedFields. */
@@ -27,6 +35,17 @@ export class Owners {
     return foreignWatch(this.#live, paths, this.#helmManagers);
   }
 
+  /**
+   * Is one of these, in the live object, nobody's? Whoever changes it takes it from no entry. So it is with a Secret's
+   * `data` that Helm 4 applied as `stringData`: the server books that name on Helm, and `data` on whoever writes it later (seen on 1.35).
+   */
+  isUnowned(paths: readonly Path[]): boolean {
+    if (!hasManagedFields(this.#live)) return false;
+    return paths.some(
+      (path) => isBooked(path) && !isEmpty(this.#live, path) && ownersOf(this.#live, path).length === 0,
+    );
+  }
+
   /** Put in by hand. */
   unknown(): readonly Path[] {
     return ownedOnlyByUnknown(this.#live, this.#helmManagers);
@@ -37,4 +56,17 @@ export class Owners {
     const owners = ownersOf(this.#live, path);
     return owners.length > 0 && owners.every(({ manager }) => manager === FIELD_MANAGER);
   }
+}
+
+/** What an object is called is in nobody's entry. */
+const IDENTITY: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata/name', 'metadata/namespace']);
+
+function isBooked(path: Path): boolean {
+  return !IDENTITY.has(path.join('/'));
+}
+
+/** A server may drop, or make up, what is empty, and nobody wrote it. */
+function isEmpty(live: LiveObject, path: Path): boolean {
+  const value = valueAt(live, path);
+  return value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0);
 }

@@ -118,8 +118,16 @@ export interface FieldDrift {
 
 /** What a look at one object found. */
 export type Verdict =
-  /** As wanted. `watch`: managers other than Helm's that own a field which the manifest sets and no rule ignores: their edits stir the object, too. */
-  | { readonly state: 'InSync'; readonly live: LiveObject; readonly watch: readonly string[] }
+  /**
+   * As wanted. `watch`: managers other than Helm's that own a field which the manifest sets and no rule ignores: their edits
+   * stir the object, too. `unowned`: such a field is nobody's, so everybody's edits have to stir it.
+   */
+  | {
+      readonly state: 'InSync';
+      readonly live: LiveObject;
+      readonly watch: readonly string[];
+      readonly unowned?: true;
+    }
   /** Differs. `fields` is never empty. `applicable`: the server accepts the wanted object on the live one (a dry run passed). */
   | {
       readonly state: 'Modified';

@@ -36,6 +36,17 @@ describe('verifying an object', () => {
     expect(get).toHaveBeenCalledTimes(1);
   });
 
+  it.each([
+    ['nobody’s, so that everybody’s edits have to count', { helm: { 'f:replicas': {} } }, true],
+    ['Helm’s alone', { 'helm Apply': { 'f:replicas': {}, 'f:paused': {} } }, undefined],
+    ['somebody’s', { helm: { 'f:replicas': {} }, other: { 'f:paused': {} } }, undefined],
+  ])('says when a field that the manifest sets is %s', async (_whose, owned, unowned) => {
+    const live = liveOf({ replicas: 2, paused: true, progressDeadlineSeconds: 600 }, owned);
+    const { verdict } = await verifyObject(fakeClient(), object, policyOf(), { live });
+    expect(verdict).toMatchObject({ state: 'InSync' });
+    expect('unowned' in verdict ? verdict.unowned : undefined).toBe(unowned);
+  });
+
   it('does not read what it is given', async () => {
     const { verdict } = await verifyObject(fakeClient(), object, policyOf(), { live: restored });
     expect(verdict.state).toBe('InSync');

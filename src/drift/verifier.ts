@@ -108,8 +108,12 @@ async function judge(look: Look): Promise<Verification | Moved> {
     ...added.filter(({ path }) => !tried.fields.some((field) => overlap(field.path, path))),
   ];
   const { live } = look;
-  const watch = look.owners.watch(settledPaths(look));
-  if (fields.length === 0) return { verdict: { state: 'InSync', live, watch }, notes: tried.notes };
+  const settled = settledPaths(look);
+  const watch = look.owners.watch(settled);
+  if (fields.length === 0) {
+    const unowned = look.owners.isUnowned(settled) && { unowned: true as const };
+    return { verdict: { state: 'InSync', live, watch, ...unowned }, notes: tried.notes };
+  }
   return { verdict: { state: 'Modified', live, watch, fields, applicable: tried.applicable }, notes: tried.notes };
 }
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { CLUSTER_ATTRIBUTE, counter, gauge, histogram, inSpan } from '../telemetry/index.ts';
+import { CLUSTER_ATTRIBUTE, counter, gauge, histogram, inClientSpan } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { HelmError } from './errors.ts';
 import type { HelmProcessOptions } from './options.ts';
@@ -100,7 +100,7 @@ export class HelmProcesses {
       'process.executable.name': 'helm',
       'capstan.helm.operation': run.operation,
     };
-    return inSpan(this.#telemetry.tracer, 'helm process', attributes, async (span) => {
+    return inClientSpan(this.#telemetry.tracer, 'helm process', attributes, async (span) => {
       const exit = await this.#runInDirectory(run, signal);
       span.setAttribute('capstan.helm.end', exit.end);
       if (typeof exit.code === 'number') span.setAttribute('process.exit.code', exit.code);

@@ -4,6 +4,8 @@ import { counter, forgetCluster, gauge } from '../telemetry/index.ts';
 import type { Logger, Telemetry } from '../telemetry/index.ts';
 import { aborted, settledWithin } from './abort.ts';
 import { LOCAL_CLUSTER, prefixedClusterName } from './cluster-name.ts';
+import { RecordBook } from './cluster-records.ts';
+import type { ClusterRecords } from './cluster-records.ts';
 import type { ConnectionFactory } from './connection.ts';
 import { ClusterNotConnectedError, ClusterNotFoundError } from './errors.ts';
 import { say, tell } from './fleet-news.ts';
@@ -11,7 +13,17 @@ import type { ClusterChange } from './fleet-news.ts';
 import { supervisionDefaults } from './supervision-options.ts';
 import type { SupervisionOptions } from './supervision-options.ts';
 import { Supervisor } from './supervisor.ts';
-import type { Aware, Cluster, ClusterName, ClusterSink, ClusterState, Fleet, Provider, Runnable } from './types.ts';
+import type {
+  Aware,
+  Cluster,
+  ClusterAbout,
+  ClusterName,
+  ClusterSink,
+  ClusterState,
+  Fleet,
+  Provider,
+  Runnable,
+} from './types.ts';
 
 export interface FleetOptions {
   readonly factory: ConnectionFactory;
@@ -42,6 +54,7 @@ export class SupervisedFleet implements Fleet, Runnable {
   readonly #alive = new Set<Supervisor>();
   readonly #tidying = new Set<Promise<void>>();
   readonly #awares = new Set<Required<Aware>>();
+  readonly #records: RecordBook;
   readonly #slots: PQueue;
   readonly #log: Logger;
   readonly #phases: Gauge<'phase'>;
@@ -54,6 +67,9 @@ export class SupervisedFleet implements Fleet, Runnable {
     this.#supervision = supervisionDefaults(options.supervision);
     this.#slots = new PQueue({ concurrency: this.#supervision.concurrentConnects });
     this.#log = log;
+    this.#records = new RecordBook((cluster, err) => {
+      log.error('a listener of the records threw; the others go on', { cluster, err });
+    });
     this.#phases = gauge(metrics, 'capstan_clusters', 'Clusters of the fleet by phase', ['phase']);
     for (const phase of PHASES) this.#phases.set({ phase }, 0);
     this.#transitions = counter(
@@ -62,6 +78,11 @@ export class SupervisedFleet implements Fleet, Runnable {
       'Changes of a cluster from one phase to another',
       ['cluster', 'from', 'to'],
     );
+  }
+
+  /** What providers declare of the clusters besides how to reach them. */
+  get records(): ClusterRecords {
+    return this.#records;
   }
 
   get(name: ClusterName): Cluster {
@@ -112,8 +133,8 @@ export class SupervisedFleet implements Fleet, Runnable {
     const fullName = (name: ClusterName): ClusterName =>
       options.prefix === true ? prefixedClusterName(provider.name, name) : name;
     return {
-      discover: (name, reason) => this.#declare(provider, fullName(name), name)?.discover(reason),
-      engage: (name, spec) => this.#declare(provider, fullName(name), name)?.engage(spec),
+      discover: (name, reason, about) => this.#declare(provider, fullName(name), name, about)?.discover(reason),
+      engage: (name, spec, about) => this.#declare(provider, fullName(name), name, about)?.engage(spec),
       disengage: (name, reason) => this.#remove(provider, fullName(name), reason),
     };
   }
@@ -129,7 +150,18 @@ export class SupervisedFleet implements Fleet, Runnable {
     await Promise.allSettled(this.#tidying);
   }
 
-  #declare(provider: Provider, name: ClusterName, bareName: ClusterName): Supervisor | undefined {
+  #declare(
+    provider: Provider,
+    name: ClusterName,
+    bareName: ClusterName,
+    about: ClusterAbout | undefined,
+  ): Supervisor | undefined {
+    const supervisor = this.#supervisorOf(provider, name, bareName);
+    if (supervisor !== undefined) this.#records.put(name, provider.name, about);
+    return supervisor;
+  }
+
+  #supervisorOf(provider: Provider, name: ClusterName, bareName: ClusterName): Supervisor | undefined {
     if (this.#stopped) return undefined;
     const member = this.#members.get(name);
     if (member?.provider === provider) return member.supervisor;
@@ -167,6 +199,7 @@ export class SupervisedFleet implements Fleet, Runnable {
     if (member?.provider !== provider) return;
     // Gone from the map before anybody is told: a party that asks is told "not found".
     this.#members.delete(name);
+    this.#records.remove(name);
     member.supervisor.remove(reason);
   }
 

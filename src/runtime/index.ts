@@ -13,6 +13,8 @@ export {
   requestKey,
   splitClusterName,
 } from './cluster-name.ts';
+export { prefixed } from './prefixed.ts';
+export type { ClusterRecords, RecordListener } from './cluster-records.ts';
 export { Controller } from './controller.ts';
 export type { ControllerLane, ControllerOptions, Source } from './controller.ts';
 export type { LaneOptions } from './lane.ts';

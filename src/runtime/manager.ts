@@ -92,10 +92,11 @@ export class Manager {
     if (!(await this.#lead(signal))) return;
     this.#setPhase('running');
     this.#startGroup('fleet', [fleet]);
-    const prefix = this.#options.providers.length > 1;
-    const providers = this.#options.providers.map(
-      (provider) => new ProviderRunner(provider, fleet.sink(provider, { prefix }), telemetry.log),
-    );
+    const several = this.#options.providers.length > 1;
+    const providers = this.#options.providers.map((provider) => {
+      const prefix = several && provider.bare !== true;
+      return new ProviderRunner(provider, fleet.sink(provider, { prefix }), telemetry.log);
+    });
     this.#startGroup('providers', providers);
     this.#startGroup('controllers', this.#options.controllers, this.#options.drainMs ?? DEFAULT_DRAIN_MS);
   }

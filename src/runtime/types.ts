@@ -25,12 +25,35 @@ export interface NotConnectedReason {
   readonly message: string;
 }
 
-/** Where a provider declares. Every method returns at once and never throws: the fleet does the work. */
+/** What a provider knows of a cluster besides how to reach it (docs/providers.md). */
+export interface ClusterAbout {
+  /** What selectors match. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Of the management cluster: objects of this namespace may select the cluster. */
+  readonly namespace?: string;
+  /** The object that stands for it, e.g. its Secret; none for a cluster from a file. */
+  readonly source?: {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly namespace?: string;
+    readonly name: string;
+    readonly uid?: string;
+  };
+}
+
+/** A declared cluster, as selectors see it. `provider` is the name of the provider that declares it. */
+export interface ClusterRecord extends ClusterAbout {
+  readonly name: ClusterName;
+  readonly provider: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Where a provider declares. Every method returns at once and never throws: the fleet does the work. `about` may change from one declaration to the next; without it, what was said before holds. */
 export interface ClusterSink {
   /** The cluster exists but cannot be connected to yet, and why (no kubeconfig, control plane not ready). One already engaged stays in service. */
-  discover(name: ClusterName, reason: NotConnectedReason): void;
+  discover(name: ClusterName, reason: NotConnectedReason, about?: ClusterAbout): void;
   /** The cluster can be reached so. Called again with other credentials it swaps them in place; with another server or CA it re-engages. Same spec: nothing happens. */
-  engage(name: ClusterName, spec: ConnectionSpec): void;
+  engage(name: ClusterName, spec: ConnectionSpec, about?: ClusterAbout): void;
   /** The cluster is gone. Its signal aborts; requests for it end quietly. */
   disengage(name: ClusterName, reason: string): void;
 }
@@ -38,6 +61,8 @@ export interface ClusterSink {
 /** Discovers clusters. Implementations stay small: discovery only. */
 export interface Provider {
   readonly name: string;
+  /** True: its clusters' names stand in the fleet as they are, also beside other providers (CAPI's `namespace/name`, and what `prefixed` made). */
+  readonly bare?: boolean;
   /** Runs until `signal` aborts. A rejection is logged and the provider is started again with back-off; its clusters stay engaged meanwhile. */
   run(sink: ClusterSink, signal: AbortSignal): Promise<void>;
   /** Called by the fleet after a 401: read the credentials again now, and declare. Must not block. */

@@ -1,6 +1,6 @@
 export { createLogger, errorText, silentLogger } from './logger.ts';
 export type { LogFields, Logger, LoggerOptions } from './logger.ts';
-export { counter, forgetCluster, gauge, histogram } from './metrics.ts';
+export { counter, createRegistry, forgetCluster, gauge, histogram } from './metrics.ts';
 export { registerProcessMetrics } from './process-metrics.ts';
 export {
   CLUSTER_ATTRIBUTE,

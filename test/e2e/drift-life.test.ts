@@ -151,7 +151,10 @@ describe('what happened meanwhile is put back', () => {
     const failures = watchFailures();
     road.cut();
     await havoc('cut');
-    await eventually(async () => Promise.resolve(expect(watchFailures()).toBeGreaterThan(failures)));
+    await eventually(async () => {
+      await Promise.resolve();
+      expect(watchFailures()).toBeGreaterThan(failures);
+    });
     road.mend();
     await allIsWell('cut');
   });

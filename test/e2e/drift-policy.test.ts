@@ -6,8 +6,8 @@ import { parse } from 'yaml';
 import { ApiError, eventually } from '../support/index.ts';
 import type { Fleet, KubeObject } from '../support/index.ts';
 import { apiRequests, countRequests } from './api-requests.ts';
-import { configMap, deployment } from './drift-manifests.ts';
-import { CANARY, Drifting, startDriftFleet } from './drifting.ts';
+import { CHARTS, OPT_OUT } from './drift-policy-charts.ts';
+import { Drifting, startDriftFleet } from './drifting.ts';
 import { operations } from './looks.ts';
 
 type Settings = KubeObject & { data?: Record<string, string> };
@@ -19,21 +19,25 @@ interface Container {
   env?: { name: string; value: string }[];
 }
 
-const OPT_OUT = 'helmreleaseproxy.addons.cluster.x-k8s.io/drift-detection';
-
 let fleet: Fleet;
 let drifting: Drifting;
 
 beforeAll(async () => {
   fleet = await startDriftFleet({ flags: ['--drift-retry-delays=0s,0s,0s,0s'] });
   drifting = new Drifting(fleet);
+  // All at once: the index of a repository is not asked for at every look.
+  for (const [name, templates] of Object.entries(CHARTS)) drifting.publish(name, '1.0.0', templates);
   // The one whose kinds are watched all the time: what others' watches do can be counted.
-  await drifting.install('base', { 'canary.yaml': CANARY, 'web.yaml': deployment('web') });
+  await install('base');
 });
 
 afterAll(async () => {
   await fleet.stop();
 });
+
+async function install(name: keyof typeof CHARTS, driftDetection?: object): Promise<void> {
+  await drifting.install(name, CHARTS[name], driftDetection === undefined ? {} : { driftDetection });
+}
 
 function configMapPath(namespace: string, name: string): string {
   return `/api/v1/namespaces/${namespace}/configmaps/${name}`;
@@ -85,15 +89,7 @@ async function notLookedAt(name: string): Promise<void> {
 }
 
 describe('the mode', () => {
-  const BUDGET = `apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: { name: budget }
-spec: { minAvailable: 1, selector: { matchLabels: { a: b } } }
-`;
-  const templates = { 'settings.yaml': configMap('settings', { mode: 'calm' }), 'budget.yaml': BUDGET };
-
   it('goes from Disabled to Warn, Correct and back without an upgrade; watches, status and conditions go with it', async () => {
-    drifting.publish('modes', '1.0.0', templates);
     const spec = { chartName: 'modes', version: '1.0.0', releaseName: 'modes', namespace: 'modes' };
     const before = await watches();
     const clusterSelector = { matchLabels: { idx: '1' } };
@@ -137,7 +133,7 @@ spec: { minAvailable: 1, selector: { matchLabels: { a: b } } }
 
 describe('an object that its owner takes out', () => {
   it('on the cluster is left alone until the annotation goes', async () => {
-    await drifting.install('live-out', { 'a.yaml': configMap('a', { mode: 'calm' }), 'canary.yaml': CANARY });
+    await install('live-out');
     const a = configMapPath('live-out', 'a');
     await drifting.cluster.kubectl(['annotate', 'configmap', 'a', '-n', 'live-out', `${OPT_OUT}=disabled`]);
     await patch(a, { data: { mode: 'wild' } });
@@ -148,13 +144,7 @@ describe('an object that its owner takes out', () => {
   });
 
   it('in the manifest is left alone, edited or deleted', async () => {
-    const annotated = (name: string): string =>
-      configMap(name, { mode: 'calm' }).replace(
-        `name: ${name}`,
-        `name: ${name}\n  annotations: { ${OPT_OUT}: disabled }`,
-      );
-    const templates = { 'a.yaml': annotated('a'), 'b.yaml': annotated('b'), 'canary.yaml': CANARY };
-    await drifting.install('chart-out', templates);
+    await install('chart-out');
     await patch(configMapPath('chart-out', 'a'), { data: { mode: 'wild' } });
     await drifting.cluster.api.delete(configMapPath('chart-out', 'b'));
     await drifting.nothingElseCorrected('chart-out');
@@ -191,8 +181,7 @@ describe('the ignore rules of the documentation', () => {
   });
 
   it('leave the number of replicas to others, also when another field is put back', async () => {
-    const templates = { 'web.yaml': deployment('web', { spec: 'replicas: 2' }), 'canary.yaml': CANARY };
-    await drifting.install('replicas', templates, { driftDetection: example('/spec/replicas') });
+    await install('replicas', example('/spec/replicas'));
     const web = deploymentPath('replicas', 'web');
     await drifting.cluster.kubectl(['scale', 'deployment', 'web', '-n', 'replicas', '--replicas=5']);
     await drifting.nothingElseCorrected('replicas');
@@ -205,12 +194,7 @@ describe('the ignore rules of the documentation', () => {
   });
 
   it("leave an operator's annotation and sidecars' images to others", async () => {
-    const annotated = deployment('web', { container: 'env: [{ name: MODE, value: calm }]' }).replace(
-      'name: web',
-      'name: web\n  annotations: { example.com/last-scan: never }',
-    );
-    const templates = { 'web.yaml': annotated, 'canary.yaml': CANARY };
-    await drifting.install('scanned', templates, { driftDetection: example('last-scan') });
+    await install('scanned', example('last-scan'));
     await patch(deploymentPath('scanned', 'web'), { metadata: { annotations: { 'example.com/last-scan': 'today' } } });
     await strategic('scanned', 'deployment/web', container({ image: 'registry.test/app:2' }));
     await drifting.nothingElseCorrected('scanned');
@@ -223,13 +207,7 @@ describe('the ignore rules of the documentation', () => {
   });
 
   it('leave Secrets that are filled in, and one ConfigMap altogether, to others', async () => {
-    const secret = `apiVersion: v1\nkind: Secret\nmetadata: { name: generated-one, labels: { a: b } }\nstringData: { key: empty }\n`;
-    const theirs = configMap('theirs', { a: '1' }).replace(
-      'name: theirs',
-      'name: theirs\n  labels: { example.com/written-by: the-app }',
-    );
-    const templates = { 'secret.yaml': secret, 'theirs.yaml': theirs, 'canary.yaml': CANARY };
-    await drifting.install('filled', templates, { driftDetection: example('generated-') });
+    await install('filled', example('generated-'));
     const path = '/api/v1/namespaces/filled/secrets/generated-one';
     await patch(path, { stringData: { key: 'filled', more: 'keys' } });
     await drifting.cluster.api.delete(configMapPath('filled', 'theirs'));
@@ -243,17 +221,7 @@ describe('the ignore rules of the documentation', () => {
   });
 
   it('leave what a Job fills into webhooks to others', async () => {
-    const hook = (path: string): string =>
-      `{ name: one.drift.test, failurePolicy: Ignore, sideEffects: None, admissionReviewVersions: [v1], ` +
-      `clientConfig: { url: "https://hook.test${path}" }, ` +
-      `rules: [{ apiGroups: [none.test], apiVersions: [v1], operations: [CREATE], resources: [things] }] }`;
-    const manifest = `apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingWebhookConfiguration
-metadata: { name: drift-hook }
-webhooks: [${hook('/a')}]
-`;
-    const templates = { 'hook.yaml': manifest, 'canary.yaml': CANARY };
-    await drifting.install('hooked', templates, { driftDetection: example('caBundle') });
+    await install('hooked', example('caBundle'));
     const path = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/drift-hook';
     const { ca } = drifting.cluster;
     const filled = [
@@ -291,13 +259,7 @@ webhooks: [${hook('/a')}]
     };
     await drifting.cluster.kubectl(['apply', '-f', '-'], { stdin: JSON.stringify(crd) });
     await drifting.cluster.kubectl(['wait', '--for=condition=Established', 'crd/caches.example.com']);
-    const cache = `apiVersion: example.com/v1
-kind: Cache
-metadata: { name: one }
-spec: { cacheSize: 1Gi, shards: [{ memory: 1500m }], cpu: 1000m }
-`;
-    const templates = { 'cache.yaml': cache, 'canary.yaml': CANARY };
-    await drifting.install('cached', templates, { driftDetection: example('cacheSize') });
+    await install('cached', example('cacheSize'));
     const path = '/apis/example.com/v1/namespaces/cached/caches/one';
     await patch(path, { spec: { cacheSize: '1024Mi', shards: [{ memory: '1.5' }] } });
     await drifting.nothingElseCorrected('cached');
@@ -312,7 +274,6 @@ spec: { cacheSize: 1Gi, shards: [{ memory: 1500m }], cpu: 1000m }
 });
 
 describe('a wrong rule', () => {
-  const TEMPLATES = { 'a.yaml': configMap('a', { mode: 'calm' }), 'canary.yaml': CANARY };
   const rule = (target: object): object => ({ mode: 'Correct', ignore: [{ paths: ['/data/other'], target }] });
 
   async function rules(wanted: { status: string; reason: string }): Promise<string> {
@@ -321,7 +282,7 @@ describe('a wrong rule', () => {
   }
 
   it('is told in the condition by its name; nothing is put back meanwhile that it might have been about', async () => {
-    await drifting.install('ruled', TEMPLATES, { driftDetection: rule({ kind: 'ConfigMap', name: 'a(' }) });
+    await install('ruled', rule({ kind: 'ConfigMap', name: 'a(' }));
     expect(await rules({ status: 'False', reason: 'IgnoreRuleInvalid' })).toContain('ignore[0].target.name');
     await patch(configMapPath('ruled', 'a'), { data: { mode: 'wild' } });
     expect((await drifting.outOfSync('ruled')).message).toContain('ignore rule cannot be read');
@@ -351,12 +312,8 @@ describe('a wrong rule', () => {
 });
 
 describe('a release with InstallOnce', () => {
-  const POLICY =
-    'apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: { name: one }\nspec: { podSelector: {} }\n';
-
   it('is never looked at: no request about its objects reaches the API server', async () => {
     const before = await watches();
-    drifting.publish('once', '1.0.0', { 'one.yaml': POLICY, 'two.yaml': POLICY.replace('one', 'two') });
     await fleet.createChartProxy('once', {
       chartName: 'once',
       version: '1.0.0',

@@ -24,6 +24,8 @@ metadata: { name: login, annotations: { note: ${VALUES.annotated} } }
 stringData: { password: ${VALUES.wanted}, user: robot }
 `;
 
+const TEMPLATES = { 'secret.yaml': SECRET, 'canary.yaml': CANARY };
+
 let fleet: Fleet;
 let drifting: Drifting;
 
@@ -31,6 +33,8 @@ beforeAll(async () => {
   // All that is ever logged.
   fleet = await startDriftFleet({ flags: ['-v=4', '--drift-retry-delays=0s,0s,0s,0s'] });
   drifting = new Drifting(fleet);
+  // All at once: the index of a repository is not asked for at every look.
+  for (const name of ['warned', 'corrected', 'refused', 'remade']) drifting.publish(name, '1.0.0', TEMPLATES);
 });
 
 afterAll(async () => {
@@ -111,7 +115,7 @@ const FIELD = { path: '/data/password', change: 'changed', wanted: '***', live: 
 describe('values of a Secret', () => {
   it('are masked where drift is only told', async () => {
     const driftDetection = { mode: 'Warn', extraFields: 'Report' };
-    await drifting.install('warned', { 'secret.yaml': SECRET, 'canary.yaml': CANARY }, { driftDetection });
+    await drifting.install('warned', TEMPLATES, { driftDetection });
     const body = { metadata: { annotations: { note: VALUES.edited } }, stringData: { password: VALUES.edited } };
     await drifting.cluster.kubectl(['patch', 'secret', 'login', '-n', 'warned', '-p', JSON.stringify(body)]);
     await told('warned', ({ fields }) => {
@@ -135,7 +139,7 @@ describe('values of a Secret', () => {
   });
 
   it('are masked, and right on the cluster, where it is put back', async () => {
-    await drifting.install('corrected', { 'secret.yaml': SECRET, 'canary.yaml': CANARY });
+    await drifting.install('corrected', TEMPLATES);
     await password('corrected', VALUES.edited);
     await passwordIs('corrected', VALUES.wanted);
     await drifting.corrected('corrected', 1);
@@ -151,7 +155,7 @@ describe('values of a Secret', () => {
 
   it('are masked where the server says why it refuses', async () => {
     const driftDetection = { mode: 'Warn' };
-    await drifting.install('refused', { 'secret.yaml': SECRET, 'canary.yaml': CANARY }, { driftDetection });
+    await drifting.install('refused', TEMPLATES, { driftDetection });
     await password('refused', VALUES.refused);
     await told('refused', ({ fields }) => expect(fields).toMatchObject([FIELD]));
     await forbidChanges('refused');
@@ -165,7 +169,7 @@ describe('values of a Secret', () => {
   });
 
   it('are masked where only another object would do', async () => {
-    await drifting.install('remade', { 'secret.yaml': SECRET, 'canary.yaml': CANARY });
+    await drifting.install('remade', TEMPLATES);
     await fleet.patchChartProxy('remade', { spec: { driftDetection: { mode: 'Warn' } } });
     const { api } = drifting.cluster;
     await api.delete(path('remade'));

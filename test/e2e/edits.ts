@@ -11,7 +11,7 @@ export interface ExpectedField {
   operation?: string;
 }
 
-export type EditedKind = 'ConfigMap' | 'Deployment';
+export type EditedKind = 'ConfigMap' | 'Deployment' | 'Secret';
 
 /** One way to change an object. */
 export interface Edit {
@@ -30,6 +30,7 @@ export interface Edit {
 const PLURALS: Record<EditedKind, string> = {
   ConfigMap: 'api/v1/namespaces/NS/configmaps',
   Deployment: 'apis/apps/v1/namespaces/NS/deployments',
+  Secret: 'api/v1/namespaces/NS/secrets',
 };
 
 /** The object that an edit is made to. */
@@ -72,6 +73,7 @@ export class Target {
 export function templateOf(kind: EditedKind, name: string): string {
   const head = `metadata: { name: ${name}, labels: { tier: front }, annotations: { note: hello } }\n`;
   if (kind === 'ConfigMap') return `apiVersion: v1\nkind: ConfigMap\n${head}data: { mode: calm, level: "3" }\n`;
+  if (kind === 'Secret') return `apiVersion: v1\nkind: Secret\n${head}stringData: { password: calm }\n`;
   return `apiVersion: apps/v1\nkind: Deployment\n${head}spec:
   replicas: 2
   selector: { matchLabels: { app: ${name} } }
@@ -89,7 +91,8 @@ function ownManifest({ name, namespace }: Target): string {
 
 async function replaced(target: Target, ...args: string[]): Promise<void> {
   const live = await target.live<KubeObject & { data: Record<string, string> }>();
-  const { resourceVersion: _, uid: __, managedFields: ___, ...metadata } = live.metadata;
+  const { name, namespace, labels, annotations } = live.metadata;
+  const metadata = { name, namespace, labels, annotations };
   const next = { ...live, apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { ...live.data, mode: 'wild' } };
   await target.kubectl(['replace', ...args, '-f', '-'], { stdin: JSON.stringify(next) });
 }
@@ -256,6 +259,23 @@ export const EDITS: readonly Edit[] = [
     kind: 'ConfigMap',
     run: async (target) => replaced(target),
     fields: [{ ...MODE, manager: 'kubectl-replace', operation: 'Update' }],
+  },
+  {
+    // Helm 4 owns `stringData` by name, and nobody `data`.
+    title: "kubectl patch of a Secret's data",
+    slug: 'secret',
+    kind: 'Secret',
+    run: async (target) => target.patch('merge', { data: { password: btoa('wild') } }),
+    fields: [
+      {
+        path: '/data/password',
+        change: 'changed',
+        wanted: '***',
+        live: '***',
+        manager: 'kubectl-patch',
+        operation: 'Update',
+      },
+    ],
   },
   {
     title: 'kubectl delete',

@@ -23,6 +23,8 @@ export { OwnedProcess, Processes } from './process.ts';
 export { ApiError, RestClient } from './rest.ts';
 export type { KubeObject, RestOptions, WatchEvent } from './rest.ts';
 export { Mirror } from './mirror.ts';
+export { OtlpCollector } from './otlp-collector.ts';
+export type { CollectedSpan } from './otlp-collector.ts';
 export type { MirrorChange } from './mirror.ts';
 export { eventually } from './wait.ts';
 export type { EventuallyOptions } from './wait.ts';

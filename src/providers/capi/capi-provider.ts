@@ -45,6 +45,8 @@ interface Caches {
  */
 export class CapiProvider implements Provider {
   readonly name = 'capi';
+  /** HelmChartProxies and HelmReleaseProxies name these clusters `namespace/name`, whoever else declares some. */
+  readonly bare = true;
   readonly #options: CapiProviderOptions;
   /** Outlives a failed run: the next one disengages what vanished meanwhile. */
   readonly #known = new Map<ClusterName, Known>();
@@ -70,6 +72,8 @@ export class CapiProvider implements Provider {
       reconciler: { reconcile: async (request, context) => this.#declare(request, caches, sink, context.signal) },
       backoffCapMs: UNLABELLED_RETRY_MS,
       syncTimeoutMs: SYNC_LIMIT_MS,
+      // What runs is a read: nothing is lost by ending it at once.
+      graceMs: 0,
       sources: [async (_queue, until) => this.#feed(caches, until)],
     });
     try {

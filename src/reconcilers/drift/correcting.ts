@@ -192,6 +192,8 @@ export class Correcting {
       }
       const seen = await this.#verifying.one(current.seen.object, session.cluster.client);
       [current] = seen === undefined ? [] : this.#task(seen);
+      // It may have been an upgrade that wrote: what it wrote is not to be undone. Asked after the look, or it would be of no use.
+      if (current !== undefined && !(await this.#isStillDeployed())) return;
     }
   }
 

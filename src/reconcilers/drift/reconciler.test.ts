@@ -79,6 +79,19 @@ describe('the first look at a release', () => {
     expect(w.verified).toEqual([]);
   });
 
+  it('of a kind that is served now forgets what was told under the name that it had before', async () => {
+    const widget = { apiVersion: 'example.com/v1', kind: 'Unserved', metadata: { name: 'w' } };
+    const w = new DriftWorld({ documents: [widget, deployment('web')] });
+    w.verdicts.set('w', { state: 'NotServed' });
+    await w.pass();
+    expect(w.inSync()).toBe('False DriftDetected: Unserved w (its kind is not served)');
+    w.served.add('Unserved');
+    w.verdicts.delete('w');
+    w.tracker.outdated = true;
+    await w.pass();
+    expect(w.inSync()).toBe(IN_SYNC);
+  });
+
   it('waits for no list that hangs', async () => {
     const w = new DriftWorld();
     const pass = w.pass();
@@ -269,6 +282,16 @@ describe('drift', () => {
     const count = w.later.length;
     await w.event('settings', modified('settings'));
     expect(w.later).toHaveLength(count);
+  });
+
+  it('in a field that is nobody’s is noticed by everybody’s edits', async () => {
+    const w = await swept();
+    await w.event('settings', { state: 'InSync', live: live('settings'), watch: [], unowned: true });
+    await w.event('web', { state: 'InSync', live: live('web'), watch: [] });
+    expect(w.tracker.settled.slice(-2)).toMatchObject([
+      { name: 'settings', wide: true },
+      { name: 'web', wide: false },
+    ]);
   });
 
   it('in mode Correct is put back in install order in one pass, under the lock, and told in one write', async () => {
@@ -550,6 +573,15 @@ describe('a correction that the server does not take', () => {
     await w.event('settings', modified('settings'));
     expect(w.corrected).toHaveLength(6);
     expect(w.later).toEqual([{ name: 'p', afterMs: 1_000 }]);
+  });
+
+  it('as somebody wrote meanwhile is not made when that was an upgrade in another process', async () => {
+    const w = await swept();
+    w.base.storage(C1).freeze();
+    w.answers.set('settings', [{ outcome: 'conflict' }]);
+    w.during = () => w.deploy(2, undefined, 'pending-upgrade');
+    await w.event('settings', modified('settings'));
+    expect(w.corrected).toHaveLength(1);
   });
 
   it('for a reason of its own keeps no other object from being put back', async () => {

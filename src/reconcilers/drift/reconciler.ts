@@ -126,8 +126,7 @@ export class DriftReconciler implements Reconciler {
     if (inventory === undefined || (session.isTracked && !isOutdated)) return inventory;
     const wide = policy.comparison.extraFields !== 'Ignore';
     tracker.track(uid, inventory, { wide, keep: session.isTracked });
-    session.isTracked = true;
-    session.objects = inventory.objects.length;
+    session.tracked(inventory);
     session.unmatched = unmatchedRules(policy, inventory.objects);
     await this.#synced(session, context.signal);
     return inventory;

@@ -1,6 +1,7 @@
 /** What one process knows of a release's drift between passes. A restart forgets it; the first pass looks at everything anew. */
 import type { DriftObjectStatus, HelmReleaseProxy } from '../../api/index.ts';
-import { Convergence } from '../../drift/index.ts';
+import { Convergence, objectKey } from '../../drift/index.ts';
+import type { Inventory } from '../../drift/index.ts';
 import type { ReleaseMark } from '../../helm/index.ts';
 import type { Cluster } from '../../runtime/index.ts';
 import { DRIFT_RETRY_ANNOTATION } from '../../api/index.ts';
@@ -99,6 +100,19 @@ export class DriftSession {
     this.#mark = mark;
     this.#policy = policy;
     this.#followSpec(proxy, now.nowMs);
+  }
+
+  /**
+   * The inventory was made anew: what was found of objects that are not in it is void. One of a kind that was not served
+   * has another key once it is: whether it has a namespace was not known.
+   */
+  tracked(inventory: Inventory): void {
+    this.isTracked = true;
+    this.objects = inventory.objects.length;
+    const keys = new Set(inventory.objects.map(({ id }) => objectKey(id)));
+    for (const map of [this.findings, this.told, this.toldAction]) {
+      for (const key of map.keys()) if (!keys.has(key)) map.delete(key);
+    }
   }
 
   /** A pass that corrects something begins: what was corrected before is history. */

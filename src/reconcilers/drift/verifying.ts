@@ -130,7 +130,8 @@ export class Verifying {
     const key = objectKey(object.id);
     if (verdict.state === 'InSync' || verdict.state === 'Excluded') {
       const watch = verdict.state === 'InSync' ? verdict.watch : [];
-      session.tracker.settle(session.uid, object.id, { live: verdict.live, watch });
+      const wide = verdict.state === 'InSync' && verdict.unowned === true;
+      session.tracker.settle(session.uid, object.id, { live: verdict.live, watch, wide });
       session.findings.delete(key);
       session.convergence.settled(key);
       news.settled(key);

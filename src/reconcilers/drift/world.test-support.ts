@@ -157,6 +157,8 @@ export class DriftWorld {
   readonly corrected: { readonly name: string; readonly skip: readonly string[]; readonly locked: boolean }[] = [];
   readonly later: { readonly name: string; readonly afterMs: number }[] = [];
   readonly stirred: string[] = [];
+  /** Kinds that are served by now. */
+  readonly served = new Set<string>();
   /** What a list of the workload cluster tells. */
   listed: LiveObject[] = [];
   /** Called in the middle of each correction, and of each verification. */
@@ -208,7 +210,9 @@ export class DriftWorld {
       ...cluster,
       discovery: {
         find: async ({ group, version = 'v1', kind }) =>
-          kind === 'Unserved' ? undefined : { group, version, plural: `${kind.toLowerCase()}s`, namespaced: true },
+          kind === 'Unserved' && !this.served.has(kind)
+            ? undefined
+            : { group, version, plural: `${kind.toLowerCase()}s`, namespaced: true },
         versions: async () => [],
         invalidate: () => undefined,
       },
