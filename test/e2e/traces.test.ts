@@ -152,22 +152,26 @@ describe('an engineer who follows a change through the fleet', () => {
   });
 
   it('is told the cluster by every span, finds no call without a cause, and no fact of a log without its trace', async () => {
-    const all = collector.spans;
+    const all = [...collector.spans];
     expect(
       all.filter(({ attributes }) => attributes['k8s.cluster.name'] === undefined).map(({ name }) => name),
     ).toEqual([]);
     // Probes, watches and leases would be traces of one span each.
     const roots = new Set(all.filter(({ parentSpanId }) => parentSpanId === '').map(({ name }) => name));
     expect([...roots].filter((name) => !/^(HelmChartProxy changed$|reconcile )/.test(name))).toEqual([]);
-    const known = new Set(all.map(({ spanId }) => spanId));
-    expect(all.filter(({ parentSpanId }) => parentSpanId !== '' && !known.has(parentSpanId))).toEqual([]);
+    // A parent that is still under way is sent after its children.
+    await eventually(async () => {
+      const known = new Set(collector.spans.map(({ spanId }) => spanId));
+      const orphans = all.filter(({ parentSpanId }) => parentSpanId !== '' && !known.has(parentSpanId));
+      expect(orphans.map(({ name }) => name)).toEqual([]);
+      return Promise.resolve();
+    });
     const lines = fleet.manager
       .log()
       .split('\n')
       .filter((line) => line.includes('release installed'));
     expect(lines).toHaveLength(CLUSTERS);
     for (const line of lines) expect(JSON.parse(line)).toMatchObject({ trace_id: traceOf(1).root.traceId });
-    await Promise.resolve();
   });
 
   it('hears of no value, credential or token', async () => {
@@ -235,6 +239,39 @@ describe('a manager that is told to send traces', () => {
     await fleet.manager.stop();
     expect(collector.bodies.map(({ contentType }) => contentType)).toContain('application/x-protobuf');
     expect(collector.text).toContain('helm install');
+  });
+
+  it('tells a drift as one trace as well, from the event to the correction', async () => {
+    const flags = ['--drift-detection=Correct', '--metrics-cluster-label=false'];
+    await fleet.startManager({ flags, env: collector.environment });
+    await eventually(async () => {
+      expect(await fleet.manager.metric('capstan_drift_tracked_objects')).toBeGreaterThan(0);
+    });
+    const path = '/api/v1/namespaces/app/configmaps/app-0';
+    const edited = { data: { message: 'written by somebody else' } };
+    await fleet.cluster(1).api.patch(path, edited);
+    const corrected = await eventually(async () => {
+      const found = collector.spans.find(({ name }) => name === 'drift correct');
+      const root = collector.spans.find(({ spanId }) => spanId === found?.parentSpanId);
+      if (found === undefined || root === undefined) throw new Error('no correction yet');
+      return Promise.resolve(found);
+    });
+    const trace = collector.spans.filter(({ traceId }) => traceId === corrected.traceId);
+    const parent = trace.find(({ spanId }) => spanId === corrected.parentSpanId);
+    expect(parent).toMatchObject({ name: 'reconcile drift', parentSpanId: '' });
+    expect(corrected.attributes).toMatchObject({ 'k8s.cluster.name': 'fleet/c1' });
+    expect(corrected.attributes['capstan.object']).toMatch(/ConfigMap.*app-0/);
+    const calls = trace.filter(({ parentSpanId }) => parentSpanId === corrected.spanId);
+    expect(calls.map(({ name }) => name)).toContain('PATCH /api/v1/namespaces/{namespace}/configmaps/{name}');
+    expect(collector.text).not.toContain(edited.data.message);
+  });
+
+  it('does not tell clusters apart in metrics where that is not wanted', async () => {
+    const metrics = await fleet.manager.metrics();
+    expect(metrics.filter(({ labels }) => 'cluster' in labels)).toEqual([]);
+    expect(await fleet.manager.metric('capstan_watches')).toBeGreaterThan(1);
+    expect(await fleet.manager.metric('capstan_kube_requests_total', { verb: 'patch' })).toBeGreaterThan(0);
+    await fleet.manager.stop();
   });
 
   it('ends in time when nobody takes them, and works on meanwhile', async () => {
