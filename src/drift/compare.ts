@@ -12,7 +12,7 @@ import {
 } from './kinds.ts';
 import { matchesPattern } from './pointer.ts';
 import { isQuantityPath, sameQuantity } from './quantity.ts';
-import { isObject, twinIndex } from './twin.ts';
+import { isAmbiguous, isObject, twinIndex } from './twin.ts';
 import type { FieldDrift, JsonObject, JsonValue, ObjectId, Path, PathPattern } from './types.ts';
 
 /** A field that differs, without an author. */
@@ -96,6 +96,11 @@ class Comparison {
       taken.add(at);
       return at;
     });
+    if (this.#options.wantedIsLive !== true && isAmbiguous(wanted, live)) {
+      // Somebody gave an element a twin, of which one would be overlooked, and the other may be the one that counts.
+      this.#tell('changed', place.livePath, { wanted: [...wanted], live: [...live] });
+      return;
+    }
     const hasOthers = !isGranularList(id, place.wantedPath) && this.#hasOthers(pairs, live.length - taken.size);
     if (hasOthers || (isOrdered(id, place.wantedPath) && isReordered(pairs))) {
       // An atomic list is one value: it is wanted as a whole, and in its order.

@@ -95,6 +95,14 @@ function indexer(from: readonly JsonValue[], to: readonly JsonValue[]): (index: 
   return (index) => places.get(identity(from[index] ?? null, key));
 }
 
+/** Whether elements of `to` share a key that tells those of `from` apart: which one is meant cannot be said then. */
+export function isAmbiguous(from: readonly JsonValue[], to: readonly JsonValue[]): boolean {
+  if (from.length === 0 || keyFor(from, to) !== undefined) return false;
+  const key = KEYS.find((fields) => identifies(fields, from));
+  const [first = ''] = key ?? [];
+  return key !== undefined && to.every((element) => isObject(element) && element[first] !== undefined);
+}
+
 function keyFor(from: readonly JsonValue[], to: readonly JsonValue[]): readonly string[] | undefined {
   return KEYS.find((fields) => identifies(fields, from) && identifies(fields, to));
 }

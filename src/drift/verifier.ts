@@ -14,7 +14,7 @@ import { matchesPattern, pointerOf, valueAt } from './pointer.ts';
 import type { Refusal } from './refusal.ts';
 import { refusalOf } from './refusal.ts';
 import { setApart, takenOut } from './set-apart.ts';
-import { isPositional, overlap, twinLeaves, twinPath } from './twin.ts';
+import { isPositional, isWithin, overlap, twinLeaves, twinPath } from './twin.ts';
 import type {
   ComparisonPolicy,
   FieldDrift,
@@ -190,13 +190,25 @@ function fieldsOfDryRun(look: Look, structural: Structural, result: LiveObject):
   const { wanted } = object;
   const ignore: PathPattern[] = [...look.ignore, ...(structural.autoscaled ? [[...REPLICAS]] : [])];
   const options = { id: object.id, nulls: [], ignore, quantities: look.quantities, wantedIsLive: true };
-  const expected = structural.list.map((difference) => inWanted(difference, live, wanted));
-  return compare(result, live, options).flatMap((difference) => {
+  const expected = structural.list.map((difference) => ({ difference, path: inWanted(difference, live, wanted) }));
+  const fields = compare(result, live, options).flatMap((difference) => {
+    const whole = expected.find(({ difference: other }) => isOfWhole(difference, other));
+    if (whole !== undefined) return [withAuthor(look, whole.difference)];
     const path = inWanted(difference, difference.change === 'removed' ? result : live, wanted);
     const ours = difference.change === 'added' && look.owners.isApplied(difference.path);
-    if (!ours && !expected.some((other) => overlap(path, other))) return [];
+    if (!ours && !expected.some((other) => overlap(path, other.path))) return [];
     return [withAuthor(look, asInManifest(difference, path, wanted))];
   });
+  // Several parts of one whole are told once.
+  return [...new Map(fields.map((field) => [`${field.change} ${pointerOf(field.path)}`, field])).values()];
+}
+
+/**
+ * Is it a part of something that the manifest sets as a whole? Then it was not just added: an element in a list that the
+ * manifest has empty, or a second one of a name that it has once, is the list being another one.
+ */
+function isOfWhole(difference: Difference, expected: Difference): boolean {
+  return difference.change === 'added' && expected.change === 'changed' && isWithin(difference.path, expected.path);
 }
 
 /** Where in the wanted object the difference is; what the manifest does not have keeps its own path. */

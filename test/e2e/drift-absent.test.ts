@@ -24,6 +24,7 @@ spec:
         - name: web
           image: a
           args: [serve]
+          env: [{ name: A, value: "1" }, { name: B, value: "2" }]
           securityContext: { allowPrivilegeEscalation: false, runAsUser: 0 }
 `;
 
@@ -36,6 +37,17 @@ spec:
   ingress:
     - from: [{ podSelector: { matchLabels: { app: web } }, namespaceSelector: {} }]
       ports: [{ port: 80, protocol: TCP }]
+`;
+
+/** Lets nothing in, by an explicit empty list. */
+const DENY_ALL = `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: { name: web }
+spec:
+  podSelector: {}
+  policyTypes: [Ingress]
+  ingress: []
 `;
 
 const TYPED_LIST = `
@@ -76,6 +88,9 @@ const EDITS: [kind: string, edit: object, change: string, path: string][] = [
     '/spec/ingress/0/ports',
   ],
 ];
+
+/** A second variable of one name: the last one counts. */
+const TWIN = { op: 'add', path: `${POD}/containers/0/env/-`, value: { name: 'A', value: '9' } };
 
 describe('what is easily taken for nothing, on a real API server', () => {
   let environment: Environment;
@@ -119,6 +134,38 @@ describe('what is easily taken for nothing, on a real API server', () => {
         expect(await release.correct(kind)).toMatchObject({ outcome: 'corrected' });
         expect((await release.verify(kind)).verdict).toMatchObject({ state: 'InSync' });
       }
+    });
+
+    it(`is an empty list that the chart wants empty (helm ${helm})`, async () => {
+      const release = await lab.install(`deny-${helm}`, DENY_ALL, { helm });
+      expect((await release.verify('NetworkPolicy')).verdict).toMatchObject({ state: 'InSync' });
+      await edit(release, 'NetworkPolicy', { op: 'add', path: '/spec/ingress', value: [{}] });
+      expect((await release.verify('NetworkPolicy')).verdict).toMatchObject({
+        state: 'Modified',
+        fields: [{ change: 'changed', path: ['spec', 'ingress'], wanted: [], live: [{}] }],
+      });
+      expect(await release.correct('NetworkPolicy')).toMatchObject({ outcome: 'corrected' });
+      const live = await release.live('NetworkPolicy');
+      expect((live['spec'] as { ingress?: unknown[] }).ingress ?? []).toEqual([]);
+    });
+
+    it(`is a second variable of a name that the chart has once (helm ${helm})`, async () => {
+      const release = await lab.install(`twin-${helm}`, DEPLOYMENT, { helm });
+      await edit(release, 'Deployment', TWIN);
+      const { verdict } = await release.verify('Deployment');
+      const fields = verdict.state === 'Modified' ? verdict.fields : [];
+      expect(fields.map((field) => [field.change, pointerOf(field.path)])).toEqual([
+        ['changed', `${POD}/containers/0/env`],
+      ]);
+      expect(await release.correct('Deployment')).toMatchObject({ outcome: 'corrected' });
+      expect((await release.verify('Deployment')).verdict).toMatchObject({ state: 'InSync' });
+      const { spec } = (await release.live('Deployment')) as unknown as {
+        spec: { template: { spec: { containers: { env: unknown }[] } } };
+      };
+      expect(spec.template.spec.containers[0]?.env).toEqual([
+        { name: 'A', value: '1' },
+        { name: 'B', value: '2' },
+      ]);
     });
 
     it(`is an item of a typed list that does not say what it is (helm ${helm})`, async () => {

@@ -16,7 +16,7 @@ let log: ReturnType<typeof testTelemetry>['log'];
 
 const sink: ClusterSink = {
   discover: (name, { message }, about) => {
-    told.push(`discover ${name}: ${message.replace(directory, '')}`);
+    told.push(`discover ${name}: ${message.replaceAll(directory, '')}`);
     abouts.set(name, about);
   },
   engage: (name, { kubeconfig }, about) => {
@@ -174,7 +174,10 @@ describe('a file', () => {
     await symlink('a.yaml', join(directory, 'a.yaml'));
     await put('b.yaml', kubeconfig({ x: 'https://1' }));
     start(provide([directory]));
-    await next(['discover a: /a.yaml: it cannot be read (ELOOP)', 'engage b+x https://1']);
+    await next([
+      "discover a: /a.yaml: it cannot be read: ELOOP: too many symbolic links encountered, stat '/a.yaml'",
+      'engage b+x https://1',
+    ]);
   });
 
   it('of the same name as another in another directory leaves that one its clusters', async () => {

@@ -62,7 +62,7 @@ export async function readBounded(file: string, signal: AbortSignal): Promise<st
   } catch (cause) {
     if (cause instanceof UnusableFileError) throw cause;
     signal.throwIfAborted();
-    throw new UnusableFileError(`it cannot be read (${codeOf(cause)})`, { cause, missing: isMissing(cause) });
+    throw new UnusableFileError('it cannot be read', { cause, missing: isMissing(cause) });
   }
 }
 

@@ -225,7 +225,7 @@ export class Correcting {
     switch (correction.outcome) {
       case 'corrected': {
         for (const field of plan.now) session.convergence.corrected(finding.key, field, nowMs);
-        news.corrected(finding, nowMs - stirredAtMs);
+        news.corrected(onlyFields(finding, plan.now), nowMs - stirredAtMs);
         await this.#lookAtAnswer(seen, correction);
         return;
       }
@@ -251,6 +251,13 @@ export class Correcting {
     if (plan === undefined) this.#keep(becoming(after.finding, { action: 'Reported' }));
     else if (plan.now.length === 0) this.#hold(after.finding, plan);
   }
+}
+
+/** The finding as far as these fields go: people are not told of fields that were left as they are. */
+function onlyFields(finding: Finding, now: readonly string[]): Finding {
+  const { fields } = finding.status;
+  if (fields === undefined) return finding;
+  return { ...finding, status: { ...finding.status, fields: fields.filter(({ path }) => now.includes(path)) } };
 }
 
 /** `/data/mode: corrected 7 times, and changed again by kubectl-edit`. */

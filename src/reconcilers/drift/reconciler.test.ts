@@ -65,7 +65,7 @@ describe('the first look at a release', () => {
     expect(w.verified).toEqual(['settings']);
     expect(w.trackers).toHaveLength(1);
     expect(w.tracker.tracked.map(({ keep }) => keep)).toEqual([false, false]);
-    expect(w.inSync()).toBe('True InSync: 1 objects are as in revision 2');
+    expect(w.inSync()).toBe('True InSync: 1 object is as in revision 2');
   });
 
   it('of kinds that are served now keeps what is verified of the others', async () => {

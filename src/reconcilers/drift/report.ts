@@ -120,7 +120,8 @@ function quietCondition(report: Report): Omit<ConditionInput, 'type'> {
   }
   const why = [...(findings.length > 0 ? [named(findings)] : []), ...problems];
   if (why.length > 0) return { status: 'Unknown', reason: 'DriftUnverified', message: why.join('; ') };
-  return { status: 'True', reason: 'InSync', message: `${objects} objects are as in revision ${revision}` };
+  const message = `${objects} ${objects === 1 ? 'object is' : 'objects are'} as in revision ${revision}`;
+  return { status: 'True', reason: 'InSync', message };
 }
 
 function rulesCondition({ policy, unmatched }: Report): ConditionInput | undefined {
