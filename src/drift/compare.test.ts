@@ -73,18 +73,8 @@ describe('what is no difference', () => {
     ],
     [
       'the order of what has keys (8)',
-      container({
-        env: [
-          { name: 'A', value: '1' },
-          { name: 'B', value: '2' },
-        ],
-      }),
-      container({
-        env: [
-          { name: 'B', value: '2' },
-          { name: 'A', value: '1' },
-        ],
-      }),
+      container({ ports: [{ containerPort: 80 }, { containerPort: 81 }] }),
+      container({ ports: [{ containerPort: 81 }, { containerPort: 80 }] }),
     ],
     [
       'metrics that their controller sorted (8)',
@@ -216,6 +206,12 @@ describe('what is one', () => {
       podSpec({ containers: [{ name: 'a' }, { name: 'b' }] }),
       podSpec({ containers: [{ name: 'b' }] }),
       [['removed', '/spec/template/spec/containers/0']],
+    ],
+    [
+      'variables in another order: one can refer to those before it (8)',
+      container({ env: [{ name: 'A' }, { name: 'B' }] }),
+      container({ env: [{ name: 'B' }, { name: 'A' }] }),
+      [['changed', `${AT_CONTAINER}/env`]],
     ],
     [
       'an argument more',
@@ -370,7 +366,7 @@ describe('any object', () => {
     const names = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,6}$/), { minLength: 1, maxLength: 6 });
     const shuffled = names.chain((of) => fc.tuple(fc.constant(of), fc.shuffledSubarray(of, { minLength: of.length })));
     fc.assert(
-      fc.property(shuffled, fc.constantFrom('containers', 'volumes', 'env'), ([before, after], list) => {
+      fc.property(shuffled, fc.constantFrom('containers', 'volumes', 'imagePullSecrets'), ([before, after], list) => {
         const spec = (of: string[]): JsonObject => ({
           spec: { [list]: of.map((name) => ({ name, value: `of ${name}` })) },
         });

@@ -1,4 +1,5 @@
 import type { KubeClient, Resource } from '../kube/index.ts';
+import { asidePaths } from './kinds.ts';
 import { correctByReplacing } from './correct-replace.ts';
 import { documentFor } from './document.ts';
 import { applyDocument, FIELD_MANAGER, limits } from './dry-run.ts';
@@ -136,9 +137,9 @@ function untouchedPaths(look: Look, fields: readonly FieldDrift[], skipped: read
   const frame = (field: Pick<FieldDrift, 'change' | 'path'>): Path =>
     field.change === 'removed' ? field.path : (twinPath(live, object.wanted, field.path) ?? field.path);
   const corrected = fields.map(frame);
-  return [...differencesOf(look), ...skipped]
-    .map(frame)
-    .filter((path) => !corrected.some((other) => overlap(path, other)));
+  return [...[...differencesOf(look), ...skipped].map(frame), ...asidePaths(object.id, object.wanted, live)].filter(
+    (path) => !corrected.some((other) => overlap(path, other)),
+  );
 }
 
 /** The second write, of fields that an apply does not take away since they were never Helm's. */

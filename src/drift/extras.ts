@@ -64,7 +64,8 @@ function nulled(look: Look): Path[] {
     const twin = twinPath(look.object.wanted, look.live, path);
     const value = twin === undefined ? undefined : valueAt(look.live, twin);
     if (twin === undefined || value === undefined || value === null) return [];
-    return look.owners.authorOf(twin) === undefined ? [] : [twin];
+    // Somebody must have put it there, who need not be one to name (`unknown`).
+    return look.owners.isForeign(twin) ? [twin] : [];
   });
 }
 

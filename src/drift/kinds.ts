@@ -80,6 +80,9 @@ export function isGranularList(id: ObjectId, path: Path): boolean {
   return name !== 'ports' || path.length === 2 || CONTAINERS.has(String(path.at(-3)));
 }
 
+/** Shared lists that are gone through in their order: a variable can refer to those before it only. */
+const SEQUENCES: ReadonlySet<string> = new Set(['initContainers', 'env']);
+
 /**
  * Does the order of a list's elements mean something? Containers are initialised one after the other, and a list that is
  * one value has its order for a part of it (routes of which the first that matches is taken). Server-side apply puts both
@@ -87,7 +90,7 @@ export function isGranularList(id: ObjectId, path: Path): boolean {
  */
 export function isOrdered(id: ObjectId, path: Path): boolean {
   if (metricKey(id, path) !== undefined) return false;
-  return path.at(-1) === 'initContainers' || !isGranularList(id, path);
+  return SEQUENCES.has(String(path.at(-1))) || !isGranularList(id, path);
 }
 
 /** Is false, 0 or an empty value at this path something else than none? */
@@ -125,6 +128,20 @@ export function isAside(
   if (path.length === 1) return first === 'status' || (first === 'rules' && isAggregated(id, wanted, live));
   if (path.length === 2 && first === 'metadata') return !WANTED_METADATA.has(String(second));
   return path.at(-1) === 'caBundle' && NO_BUNDLE.has(typeof value === 'string' ? value.trim() : value);
+}
+
+/**
+ * What the manifest sets that others are meant to fill in: paths into the wanted object. Not comparing it is half of it:
+ * putting another field back must not put the placeholder back with it.
+ */
+export function asidePaths(id: ObjectId, wanted: JsonObject, live: JsonObject): Path[] {
+  const find = (value: JsonValue, path: Path): Path[] => {
+    if (path[0] === 'metadata') return [];
+    if (typeof path.at(-1) === 'string' && isAside(id, path, { value, wanted, live })) return [path];
+    if (Array.isArray(value)) return value.flatMap((item, index) => find(item, [...path, index]));
+    return isObject(value) ? Object.entries(value).flatMap(([key, item]) => find(item, [...path, key])) : [];
+  };
+  return find(wanted, []);
 }
 
 /** A controller fills the rules of an aggregated ClusterRole in. */

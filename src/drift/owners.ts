@@ -1,4 +1,5 @@
 import { FIELD_MANAGER } from './dry-run.ts';
+import { isKnownController } from './known-controllers.ts';
 import {
   authorOf,
   foreignWatch,
@@ -33,6 +34,11 @@ export class Owners {
   /** Managers other than Helm's that own one of these. */
   watch(paths: readonly Path[]): readonly string[] {
     return foreignWatch(this.#live, paths, this.#helmManagers);
+  }
+
+  /** Does a manager own it that is neither Helm nor a controller of Kubernetes? */
+  isForeign(path: Path): boolean {
+    return this.watch([path]).some((manager) => !isKnownController(manager));
   }
 
   /**

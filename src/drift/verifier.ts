@@ -10,6 +10,7 @@ import { addedFields } from './extras.ts';
 import type { Look, Moved } from './look.ts';
 import { MOVED } from './look.ts';
 import { Owners } from './owners.ts';
+import { asidePaths } from './kinds.ts';
 import { matchesPattern, pointerOf, valueAt } from './pointer.ts';
 import type { Refusal } from './refusal.ts';
 import { refusalOf } from './refusal.ts';
@@ -157,7 +158,7 @@ const NOTHING: Tried = { fields: [], applicable: true, notes: [] };
 async function tryOut(look: Look, structural: Structural): Promise<Tried | Moved> {
   const document = documentFor(look.object.wanted, look.live, {
     patterns: look.ignore,
-    paths: structural.autoscaled ? [REPLICAS] : [],
+    paths: [...(structural.autoscaled ? [REPLICAS] : []), ...asidePaths(look.object.id, look.object.wanted, look.live)],
     applied: (path) => look.owners.isApplied(path),
   });
   const { resource, live, call } = look;

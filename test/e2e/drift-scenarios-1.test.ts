@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Fleet, KubeObject } from '../support/index.ts';
+import { eventually } from '../support/index.ts';
 import { widgetCrd } from './drift-manifests.ts';
 import { APP, CHARTS_1, CUSTOM_GROUP } from './drift-scenarios-1-charts.ts';
 import { Drifting, startDriftFleet } from './drifting.ts';
@@ -266,8 +267,13 @@ describe.each(HELM_VERSIONS)('on $name', ({ name: version, binary }) => {
       const spec = { chartName: 'twice', version: '1.0.0', releaseName: 'twice', namespace: 'twice' };
       await fleet.createChartProxy('twice', { ...spec, clusterSelector: { matchLabels: { idx: '1' } } });
       const subject = { chartProxy: 'twice', index: 1 };
-      const { message } = await fleet.conditionOf(subject, { type: 'HelmReleaseReady', status: 'False' });
-      expect(message).toMatch(/duplicate/);
+      await eventually(
+        async () => {
+          const { message } = await fleet.conditionOf(subject, { type: 'HelmReleaseReady', status: 'False' });
+          expect(message).toMatch(/duplicate/);
+        },
+        { timeoutMs: 60_000, what: 'the release says what cannot be applied' },
+      );
       expect(await drifting.condition('twice')).not.toMatchObject({ status: 'True' });
     });
   }

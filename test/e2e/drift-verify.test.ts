@@ -222,11 +222,18 @@ data: { key: c2VjcmV0, nothing: null, empty: "" }
     };
     const [app] = reordered.spec.template.spec.containers;
     app!.ports.reverse();
-    app!.env.reverse();
     delete reordered.metadata.managedFields;
     await lab.cluster.kubectl(['replace', '-f', '-'], { stdin: JSON.stringify(reordered) });
     expect((await release.verify('Deployment')).verdict).toMatchObject({ state: 'InSync' });
     await release.patch('deployment/web', [{ op: 'replace', path: `${CONTAINER}/args`, value: ['b', 'a'] }], 'json');
+    expect((await release.verify('Deployment')).verdict).toMatchObject({ state: 'Modified' });
+    expect(await release.correct('Deployment')).toMatchObject({ outcome: 'corrected' });
+    // $(A) in B means nothing when B comes first (API reference, EnvVar).
+    await release.patch(
+      'deployment/web',
+      [{ op: 'move', from: `${CONTAINER}/env/1`, path: `${CONTAINER}/env/0` }],
+      'json',
+    );
     expect((await release.verify('Deployment')).verdict).toMatchObject({ state: 'Modified' });
   });
 
