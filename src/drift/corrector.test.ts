@@ -10,7 +10,7 @@ import {
 } from '../kube/index.ts';
 import { correctableFields, correctObject } from './corrector.ts';
 import { deploymentOf, fakeClient, liveOf, policyOf } from './fake-client.test-support.ts';
-import type { FieldDrift, JsonObject, LiveObject, Verdict } from './types.ts';
+import type { FieldDrift, JsonObject, LiveObject, Verdict, Path } from './types.ts';
 
 const MISSING = { state: 'Missing' } as const;
 const policy = policyOf();
@@ -19,7 +19,7 @@ function modified(live: LiveObject, ...fields: FieldDrift[]): Extract<Verdict, {
   return { state: 'Modified', live, watch: [], fields, applicable: true };
 }
 
-function changed(path: string[], wanted: FieldDrift['wanted'], live: FieldDrift['live']): FieldDrift {
+function changed(path: Path, wanted: FieldDrift['wanted'], live: FieldDrift['live']): FieldDrift {
   return { change: 'changed', path, wanted, live };
 }
 
@@ -155,7 +155,7 @@ describe('putting a changed object right', () => {
       replicas: 5,
       other: 'x',
     });
-    const field = changed(['spec', 'env', 1 as unknown as string, 'v'], 2, 9);
+    const field = changed(['spec', 'env', 1, 'v'], 2, 9);
 
     it('replaces the live object with the differing fields put right, after a dry run', async () => {
       const client = fakeClient({

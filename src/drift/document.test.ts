@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { documentFor, leaves, matching } from './document.ts';
-import type { JsonObject, LiveObject, Path } from './types.ts';
+import { asObject } from './dry-run.ts';
+import type { JsonObject, Path } from './types.ts';
 
 const wanted: JsonObject = {
   metadata: { name: 'x' },
   spec: { replicas: 2, template: { containers: [{ name: 'app', image: 'a:1', cpu: '1' }] }, list: [{ v: 1 }] },
 };
-const live = {
+const live = asObject({
   metadata: { name: 'x' },
   spec: {
     replicas: 5,
@@ -19,7 +20,7 @@ const live = {
     },
     list: [{ v: 9 }],
   },
-} as unknown as LiveObject;
+});
 
 function document(untouched: { patterns?: string[][]; paths?: Path[]; applied?: (path: Path) => boolean }): JsonObject {
   const { patterns = [], paths = [], applied = () => false } = untouched;
@@ -50,7 +51,7 @@ describe('the document of an apply', () => {
   });
 
   it('leaves out what is skipped and is missing', () => {
-    const gone = { metadata: { name: 'x' }, spec: { template: { containers: [] } } } as unknown as LiveObject;
+    const gone = asObject({ metadata: { name: 'x' }, spec: { template: { containers: [] } } });
     const untouched = { patterns: [], paths: [['spec', 'template', 'containers', 0]], applied: () => false };
     expect(documentFor(wanted, gone, untouched)).toMatchObject({ spec: { template: { containers: [] } } });
   });

@@ -1,18 +1,28 @@
 import { vi } from 'vitest';
 import type { Mocked } from 'vitest';
 import type { KubeClient, Resource } from '../kube/index.ts';
+import { asObject } from './dry-run.ts';
 import { compileRules } from './rules.ts';
 import type { ComparisonPolicy, InventoryObject, JsonObject, LiveObject, PathRule } from './types.ts';
 
 /** A client that refuses every call which a test has not given an answer to. */
 export function fakeClient(answers: Partial<KubeClient> = {}): Mocked<KubeClient> {
-  const call = (name: string) =>
-    vi.fn(() => {
+  const unexpected = (name: keyof KubeClient) =>
+    vi.fn((): never => {
       throw new Error(`nobody expected ${name}`);
     });
-  const methods = ['get', 'find', 'list', 'create', 'replace', 'patch', 'apply', 'delete', 'raw'] as const;
-  const fake = Object.fromEntries(methods.map((name) => [name, answers[name] ?? call(name)]));
-  return fake as unknown as Mocked<KubeClient>;
+  const refusing: KubeClient = {
+    get: unexpected('get'),
+    find: unexpected('find'),
+    list: unexpected('list'),
+    create: unexpected('create'),
+    replace: unexpected('replace'),
+    patch: unexpected('patch'),
+    apply: unexpected('apply'),
+    delete: unexpected('delete'),
+    raw: unexpected('raw'),
+  };
+  return vi.mocked({ ...refusing, ...answers });
 }
 
 const DEPLOYMENTS: Resource = { group: 'apps', version: 'v1', plural: 'deployments', namespaced: true };
@@ -36,15 +46,15 @@ export type Owned = Record<string, JsonObject>;
 /** Owners are `manager` or `manager Apply`. */
 export function liveOf(spec: JsonObject, owned: Owned = {}, metadata: JsonObject = {}): LiveObject {
   const managedFields = Object.entries(owned).map(([who, fields]) => {
-    const [manager, operation = 'Update'] = who.split(' ');
+    const [manager = '', operation = 'Update'] = who.split(' ');
     return { manager, operation, time: '2026-01-01T00:00:00Z', fieldsV1: { 'f:spec': fields } };
   });
-  return {
+  return asObject({
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name: 'web', namespace: 'shop', uid: 'u1', resourceVersion: '10', managedFields, ...metadata },
     spec,
-  } as unknown as LiveObject;
+  });
 }
 
 export function policyOf(

@@ -1,5 +1,6 @@
 import type { CallOptions, Discovery, KubeObject, Resource } from '../kube/index.ts';
 import { compareKinds } from './install-order.ts';
+import { isObject } from './twin.ts';
 import type { Inventory, InventoryObject, JsonObject, JsonValue, ObjectId, Path } from './types.ts';
 
 export interface InventorySource {
@@ -111,7 +112,7 @@ function itemsOf({ apiVersion, kind, items }: JsonObject): JsonObject[] | undefi
   const own = kind.slice(0, -'List'.length);
   const inherited: JsonObject = own === '' || typeof apiVersion !== 'string' ? {} : { apiVersion, kind: own };
   return items
-    .filter(isRecord)
+    .filter(isObject)
     .map((item) => (item['kind'] === undefined && item['apiVersion'] === undefined ? { ...inherited, ...item } : item));
 }
 
@@ -191,7 +192,7 @@ function isUserNull(path: Path): boolean {
 /** A copy without nulls, whose places are told. In lists a null stays: its neighbours' places count. */
 function withoutNulls(value: JsonValue, path: Path, nulls: Path[]): JsonValue {
   if (Array.isArray(value)) return value.map((item, index) => withoutNulls(item, [...path, index], nulls));
-  if (!isRecord(value)) return value;
+  if (!isObject(value)) return value;
   const copy: JsonObject = {};
   for (const [key, item] of Object.entries(value)) {
     if (item === null) nulls.push([...path, key]);
@@ -202,8 +203,8 @@ function withoutNulls(value: JsonValue, path: Path, nulls: Path[]): JsonValue {
 
 function dropCreationTimestamp(wanted: JsonObject, path: Path): void {
   let value: JsonValue | undefined = wanted;
-  for (const segment of path) value = isRecord(value) ? value[String(segment)] : undefined;
-  if (isRecord(value)) delete value['creationTimestamp'];
+  for (const segment of path) value = isObject(value) ? value[String(segment)] : undefined;
+  if (isObject(value)) delete value['creationTimestamp'];
 }
 
 /** As the API server does: `stringData` overwrites `data` and is never read back; a null value is an empty one. */
@@ -218,13 +219,9 @@ function foldStringData(wanted: JsonObject, nulls: readonly Path[]): void {
   if (Object.keys(data).length > 0) wanted['data'] = data;
 }
 
-function isRecord(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function recordAt(object: JsonObject, key: string): JsonObject {
   const value = object[key];
-  return isRecord(value) ? value : {};
+  return isObject(value) ? value : {};
 }
 
 function textAt(object: JsonObject, key: string): string | undefined {

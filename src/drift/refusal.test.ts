@@ -11,8 +11,9 @@ import {
   TooManyRequestsError,
   UnauthorizedError,
 } from '../kube/index.ts';
+import { asObject } from './dry-run.ts';
 import { namesUnknownFields, refusalOf } from './refusal.ts';
-import type { InventoryObject, JsonObject, LiveObject } from './types.ts';
+import type { InventoryObject, JsonObject } from './types.ts';
 
 function object(kind: string, wanted: JsonObject = {}): InventoryObject {
   return {
@@ -88,7 +89,7 @@ describe('what a server refuses', () => {
 describe('a message about a Secret', () => {
   const b64 = (text: string): string => Buffer.from(text).toString('base64');
   const secret = object('Secret', { data: { a: b64('correct-horse') } });
-  const live = { metadata: { name: 's' }, data: { a: b64('battery-staple') } } as unknown as LiveObject;
+  const live = asObject({ metadata: { name: 's' }, data: { a: b64('battery-staple') } });
 
   function message(text: string, complaints: Complaint[] = []): string {
     return (
