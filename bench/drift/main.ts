@@ -2,13 +2,12 @@
  * `npm run bench:drift`: how long drift lives, and what noticing it costs. 200 objects on each of 8 clusters; edits and
  * deletes by hand, events that are no drift, and rest; beside a detector that asks for every object again and again.
  */
-import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Interrupt } from '../../hack/demo/interrupt.ts';
-import { FLEET_PROGRAMS, obtainBinaries } from '../../hack/binaries.ts';
+import type { Bench } from '../run.ts';
+import { count, runBench, say } from '../run.ts';
 import { Bed } from './bed.ts';
 import { annotateAll, editAll } from './edits.ts';
 import { bytesPerObject } from './bytes-per-object.ts';
@@ -46,32 +45,17 @@ interface Options {
 const SETTLE_MS = 5_000;
 
 async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const options = readOptions(args, env['INIT_CWD'] ?? process.cwd());
-  if ('text' in options) {
-    (options.exitCode === 0 ? process.stdout : process.stderr).write(`${options.text}\n`);
-    return options.exitCode;
-  }
-  if (!options.fromSources && !existsSync(join(import.meta.dirname, '../../dist/main.js'))) {
-    console.error('bin/capstan is not built yet; run: npm ci (or npm run build)');
-    return 1;
-  }
-  const interrupt = new Interrupt(() => process.exit(130));
-  const { signal } = interrupt;
-  let bed: Bed | undefined;
-  try {
-    await obtainBinaries(env, signal, FLEET_PROGRAMS);
-    say(`starting ${options.clusters + 1} API servers and ${options.clusters * options.charts} releases`);
-    bed = await Bed.setUp({ ...options, mode: 'Correct', signal });
-    const results = await measure(bed, options, signal);
-    await bed.stop();
-    return await report(results, options);
-  } catch (error) {
-    await bed?.stop();
-    console.error(signal.aborted ? String(signal.reason) : error);
-    return signal.aborted ? 130 : 1;
-  } finally {
-    interrupt.dispose();
-  }
+  const bench: Bench<Options, Bed, Results> = {
+    usage: USAGE,
+    read: () => readOptions(args, env['INIT_CWD'] ?? process.cwd()),
+    setUp: async (options, signal) => {
+      say(`starting ${options.clusters + 1} API servers and ${options.clusters * options.charts} releases`);
+      return Bed.setUp({ ...options, mode: 'Correct', signal });
+    },
+    measure,
+    report,
+  };
+  return runBench(bench, env);
 }
 
 async function measure(bed: Bed, options: Options, signal: AbortSignal): Promise<Results> {
@@ -122,51 +106,36 @@ async function report(results: Results, options: Options): Promise<number> {
   return options.check && missed.length > 0 ? 1 : 0;
 }
 
-function readOptions(args: string[], workingDirectory: string): Options | { text: string; exitCode: number } {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        clusters: { type: 'string', default: '8' },
-        objects: { type: 'string', default: '200' },
-        charts: { type: 'string', default: '4' },
-        edits: { type: 'string', default: '400' },
-        events: { type: 'string', default: '500' },
-        rest: { type: 'string', default: '120' },
-        poll: { type: 'string', default: '30' },
-        json: { type: 'string' },
-        check: { type: 'boolean', default: false },
-        sources: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-    if (values.help) return { text: USAGE, exitCode: 0 };
-    return {
-      clusters: count('clusters', values.clusters, 1),
-      objects: count('objects', values.objects, 10),
-      charts: count('charts', values.charts, 1),
-      edits: count('edits', values.edits, 1),
-      events: count('events', values.events, 1),
-      rest: count('rest', values.rest, 0),
-      poll: count('poll', values.poll, 0),
-      json: values.json && resolve(workingDirectory, values.json),
-      check: values.check,
-      fromSources: values.sources,
-    };
-  } catch (error) {
-    return { text: `${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`, exitCode: 2 };
-  }
-}
-
-function count(name: string, text: string, least: number): number {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < least)
-    throw new Error(`--${name} must be a whole number from ${least}, not "${text}"`);
-  return value;
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`);
+function readOptions(args: string[], workingDirectory: string): Options | undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      clusters: { type: 'string', default: '8' },
+      objects: { type: 'string', default: '200' },
+      charts: { type: 'string', default: '4' },
+      edits: { type: 'string', default: '400' },
+      events: { type: 'string', default: '500' },
+      rest: { type: 'string', default: '120' },
+      poll: { type: 'string', default: '30' },
+      json: { type: 'string' },
+      check: { type: 'boolean', default: false },
+      sources: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  return {
+    clusters: count('clusters', values.clusters, 1),
+    objects: count('objects', values.objects, 10),
+    charts: count('charts', values.charts, 1),
+    edits: count('edits', values.edits, 1),
+    events: count('events', values.events, 1),
+    rest: count('rest', values.rest, 0),
+    poll: count('poll', values.poll, 0),
+    json: values.json && resolve(workingDirectory, values.json),
+    check: values.check,
+    fromSources: values.sources,
+  };
 }
 
 process.exitCode = await main(process.argv.slice(2), process.env);

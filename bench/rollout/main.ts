@@ -2,13 +2,12 @@
  * `npm run bench`: what a rollout costs. 5 charts of 26 objects onto 8 clusters: install, a change of values, two
  * minutes of rest, delete; beside what CAAPH was measured to cost and what helm alone costs on this machine.
  */
-import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Interrupt } from '../../hack/demo/interrupt.ts';
-import { FLEET_PROGRAMS, obtainBinaries } from '../../hack/binaries.ts';
+import type { Bench } from '../run.ts';
+import { count, runBench, say } from '../run.ts';
 import { Bed } from './bed.ts';
 import { helmByHand } from './helm-by-hand.ts';
 import { REFERENCE_RELEASES } from './limits.ts';
@@ -47,35 +46,22 @@ interface Options {
 const SETTLE_MS = 10_000;
 
 async function main(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const options = readOptions(args, env['INIT_CWD'] ?? process.cwd());
-  if ('text' in options) {
-    (options.exitCode === 0 ? process.stdout : process.stderr).write(`${options.text}\n`);
-    return options.exitCode;
-  }
-  if (!options.fromSources && !existsSync(join(import.meta.dirname, '../../dist/main.js'))) {
-    console.error('bin/capstan is not built yet; run: npm ci (or npm run build)');
-    return 1;
-  }
-  const interrupt = new Interrupt(() => process.exit(130));
-  const { signal } = interrupt;
-  let bed: Bed | undefined;
-  try {
-    await obtainBinaries(env, signal, FLEET_PROGRAMS);
-    if (options.profile !== undefined) await mkdir(options.profile, { recursive: true });
-    say(`starting ${options.clusters + 1} API servers`);
-    bed = await Bed.setUp({ ...options, signal });
-    const results = await measure(bed, options, signal);
-    await bed.stop();
-    const { requests, bytes } = bed.traces;
-    if (options.traces) say(`\ntraces: ${requests} requests, ${(bytes / 1024).toFixed(0)} KiB`);
-    return await report(results, options);
-  } catch (error) {
-    await bed?.stop();
-    console.error(signal.aborted ? String(signal.reason) : error);
-    return signal.aborted ? 130 : 1;
-  } finally {
-    interrupt.dispose();
-  }
+  const bench: Bench<Options, Bed, Results> = {
+    usage: USAGE,
+    read: () => readOptions(args, env['INIT_CWD'] ?? process.cwd()),
+    setUp: async (options, signal) => {
+      if (options.profile !== undefined) await mkdir(options.profile, { recursive: true });
+      say(`starting ${options.clusters + 1} API servers`);
+      return Bed.setUp({ ...options, signal });
+    },
+    measure,
+    report: async (results, options, bed) => {
+      const { requests, bytes } = bed.traces;
+      if (options.traces) say(`\ntraces: ${requests} requests, ${(bytes / 1024).toFixed(0)} KiB`);
+      return report(results, options);
+    },
+  };
+  return runBench(bench, env);
 }
 
 async function measure(bed: Bed, options: Options, signal: AbortSignal): Promise<Results> {
@@ -129,50 +115,36 @@ async function report(results: Results, options: Options): Promise<number> {
   return options.check && missed.length > 0 ? 1 : 0;
 }
 
-function readOptions(args: string[], workingDirectory: string): Options | { text: string; exitCode: number } {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        clusters: { type: 'string', default: '8' },
-        charts: { type: 'string', default: '5' },
-        rest: { type: 'string', default: '120' },
-        json: { type: 'string' },
-        check: { type: 'boolean', default: false },
-        profile: { type: 'string' },
-        'sync-period': { type: 'string', default: '60s' },
-        'node-options': { type: 'string' },
-        sources: { type: 'boolean', default: false },
-        traces: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-    if (values.help) return { text: USAGE, exitCode: 0 };
-    return {
-      clusters: count('clusters', values.clusters, 1),
-      charts: count('charts', values.charts, 1),
-      rest: count('rest', values.rest, 0),
-      json: values.json && resolve(workingDirectory, values.json),
-      check: values.check,
-      profile: values.profile && resolve(workingDirectory, values.profile),
-      syncPeriod: values['sync-period'],
-      nodeOptions: values['node-options'],
-      fromSources: values.sources,
-      traces: values.traces,
-    };
-  } catch (error) {
-    return { text: `${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`, exitCode: 2 };
-  }
-}
-
-function count(name: string, text: string, least: number): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= least) return value;
-  throw new Error(`--${name} must be a whole number of at least ${least}, not "${text}"`);
-}
-
-function say(text: string): void {
-  console.log(text);
+function readOptions(args: string[], workingDirectory: string): Options | undefined {
+  const { values } = parseArgs({
+    args,
+    options: {
+      clusters: { type: 'string', default: '8' },
+      charts: { type: 'string', default: '5' },
+      rest: { type: 'string', default: '120' },
+      json: { type: 'string' },
+      check: { type: 'boolean', default: false },
+      profile: { type: 'string' },
+      'sync-period': { type: 'string', default: '60s' },
+      'node-options': { type: 'string' },
+      sources: { type: 'boolean', default: false },
+      traces: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  return {
+    clusters: count('clusters', values.clusters, 1),
+    charts: count('charts', values.charts, 1),
+    rest: count('rest', values.rest, 0),
+    json: values.json && resolve(workingDirectory, values.json),
+    check: values.check,
+    profile: values.profile && resolve(workingDirectory, values.profile),
+    syncPeriod: values['sync-period'],
+    nodeOptions: values['node-options'],
+    fromSources: values.sources,
+    traces: values.traces,
+  };
 }
 
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2), process.env);
