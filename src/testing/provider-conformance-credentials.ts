@@ -26,10 +26,7 @@ export const rotations: readonly Scenario[] = [
     name: 'rotated credentials are taken over in place, by the same engagement',
     moves: false,
     play: async (stage) => {
-      const one = await stage.cluster('one');
-      const name = await stage.subject.declare('one', one.kubeconfig());
-      stage.start();
-      const before = await stage.engaged(name);
+      const { one, name, before } = await stage.inService();
       const old = before.kubeconfig();
       await stage.subject.declare('one', await one.rotate());
       await stage.until(`${name} uses the new credentials`, () => (before.kubeconfig() === old ? undefined : true));
@@ -41,10 +38,7 @@ export const rotations: readonly Scenario[] = [
     name: 'refresh declares the cluster again, though nothing changed',
     moves: false,
     play: async (stage) => {
-      const one = await stage.cluster('one');
-      const name = await stage.subject.declare('one', one.kubeconfig());
-      stage.start();
-      const before = await stage.engaged(name);
+      const { name, before } = await stage.inService();
       if (stage.subject.provider.refresh === undefined) return;
       const said = (): number => stage.declared.filter((line) => line.endsWith(` ${name}`)).length;
       const count = said();
@@ -99,10 +93,7 @@ export const refusals: readonly Scenario[] = [
     name: 'a bad new kubeconfig leaves the cluster in service and is told as a warning',
     moves: true,
     play: async (stage) => {
-      const one = await stage.cluster('one');
-      const name = await stage.subject.declare('one', one.kubeconfig());
-      stage.start();
-      const before = await stage.engaged(name);
+      const { one, name, before } = await stage.inService();
       await stage.subject.declare('one', BROKEN_KUBECONFIG);
       const warning = await stage.until(`${name} carries a warning`, () => reasonOf(stage.fleet.state(name)));
       stage.expect(!warning.includes(CANARY), 'the warning quotes the kubeconfig');

@@ -56,10 +56,7 @@ export const cameAndWent: readonly Scenario[] = [
     name: 'a cluster that comes back has its name again and is a new engagement',
     moves: true,
     play: async (stage) => {
-      const one = await stage.cluster('one');
-      const name = await stage.subject.declare('one', one.kubeconfig());
-      stage.start();
-      const before = await stage.engaged(name);
+      const { one, name, before } = await stage.inService();
       await stage.subject.withdraw('one');
       await stage.gone(name);
       stage.expect((await stage.subject.declare('one', one.kubeconfig())) === name, 'it came back under another name');
@@ -85,10 +82,7 @@ export const stops: readonly Scenario[] = [
     name: 'its run ends within a second of its signal, and declares nothing afterwards',
     moves: false,
     play: async (stage) => {
-      const one = await stage.cluster('one');
-      const name = await stage.subject.declare('one', one.kubeconfig());
-      stage.start();
-      const before = await stage.engaged(name);
+      const { name, before } = await stage.inService();
       await stage.stop();
       stage.refresh(name);
       await stage.aftermath();
@@ -112,10 +106,7 @@ export const stops: readonly Scenario[] = [
     play: async (stage) => {
       const unknown = clusterName('nobody/declared-this');
       stage.refresh(unknown);
-      const one = await stage.cluster('one');
-      const name = await stage.subject.declare('one', one.kubeconfig());
-      stage.start();
-      const before = await stage.engaged(name);
+      const { name, before } = await stage.inService();
       stage.refresh(unknown);
       await stage.aftermath();
       stage.expect((await stage.engaged(name)) === before, `refresh of another cluster ended ${name}`);
@@ -129,10 +120,7 @@ export const restarts: readonly Scenario[] = [
     name: 'a second run, as after a failure, engages nothing anew',
     moves: false,
     play: async (stage) => {
-      const one = await stage.cluster('one');
-      const name = await stage.subject.declare('one', one.kubeconfig());
-      stage.start();
-      const before = await stage.engaged(name);
+      const { name, before } = await stage.inService();
       await stage.stop();
       stage.start();
       await stage.aftermath();

@@ -56,6 +56,14 @@ export class Stage {
     return this.#options.startCluster(label);
   }
 
+  /** What most checks begin with: the provider runs and one declared cluster is engaged. */
+  async inService(): Promise<{ one: ConformanceCluster; name: ClusterName; before: Cluster }> {
+    const one = await this.cluster('one');
+    const name = await this.subject.declare('one', one.kubeconfig());
+    this.start();
+    return { one, name, before: await this.engaged(name) };
+  }
+
   /** Begins a run of the provider. */
   start(): void {
     const end = new AbortController();
