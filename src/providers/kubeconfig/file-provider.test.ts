@@ -156,6 +156,27 @@ describe('a file', () => {
     await next(['engage a+x https://1', 'engage a+y https://2']);
   });
 
+  it('that is half written, cut where it is valid with fewer contexts, ends no cluster', async () => {
+    const whole = kubeconfig({ x: 'https://1', y: 'https://2' });
+    await put('a.yaml', whole);
+    start(provide([directory]));
+    await next(['engage a+x https://1', 'engage a+y https://2']);
+    await put('a.yaml', 'contexts:\n');
+    await put('b.yaml', kubeconfig({ z: 'https://3' }));
+    await next(['engage b+z https://3']);
+    await put('a.yaml', whole);
+    await put('c.yaml', kubeconfig({ z: 'https://4' }));
+    await next(['engage c+z https://4']);
+  });
+
+  it('that has lost a context for good ends its cluster', async () => {
+    await put('a.yaml', kubeconfig({ x: 'https://1', y: 'https://2' }));
+    start(provide([directory]));
+    await next(['engage a+x https://1', 'engage a+y https://2']);
+    await put('a.yaml', 'contexts:\n');
+    await next(['disengage a+x', 'disengage a+y']);
+  });
+
   it('that never was usable stands for itself until it is', async () => {
     await put('a.yaml', 'just: yaml');
     start(provide([directory]));

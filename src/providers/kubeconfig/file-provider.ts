@@ -33,6 +33,8 @@ export const FILE_LABEL = 'capstan.dev/file';
 export const CONTEXT_LABEL = 'capstan.dev/context';
 
 const DEFAULT_POLL_MS = 15_000;
+/** Nobody writes one kubeconfig for as long as this. Milliseconds. */
+const DOUBT_MS = 1_000;
 /** One look at all files; a mount that hangs longer ends the run, which is then begun anew with back-off. */
 const LOOK_LIMIT_MS = 30_000;
 const GONE: FoundFiles = { files: [], directories: [] };
@@ -63,6 +65,10 @@ export class KubeconfigFileProvider implements Provider {
   readonly #found = new Map<string, FoundFiles>();
   /** Clusters to be declared though nothing changed; undefined: all. */
   #again: Set<ClusterName> | undefined;
+  /** Files that were there at the last look. */
+  #present: ReadonlySet<string> = new Set();
+  /** Clusters whose context is not in its file, though that is there; since when (performance.now). */
+  readonly #doubted = new Map<ClusterName, number>();
   readonly #bell = new Bell();
   #told = '';
 
@@ -79,7 +85,7 @@ export class KubeconfigFileProvider implements Provider {
       while (!signal.aborted) {
         const wanted = await withTimeout(signal, LOOK_LIMIT_MS, async (inner) => this.#look(watches, inner));
         this.#declare(sink, wanted);
-        await this.#bell.wait(this.#options.pollMs ?? DEFAULT_POLL_MS, signal);
+        await this.#bell.wait(this.#doubted.size > 0 ? DOUBT_MS : (this.#options.pollMs ?? DEFAULT_POLL_MS), signal);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -100,8 +106,9 @@ export class KubeconfigFileProvider implements Provider {
     watches.set(new Set(found.flatMap(({ directories }) => directories)));
     const files = [...new Set(found.flatMap((some) => some.files))];
     const read = await Promise.all(files.map(async (file) => this.#read(file, signal)));
+    this.#present = new Set(files.filter((_, index) => read[index] !== undefined));
     const wanted: Declarations = new Map();
-    for (const [name, declared] of read.flat()) {
+    for (const [name, declared] of read.flatMap((some) => some ?? [])) {
       const other = wanted.get(name);
       // Of two of a name, the one that has it keeps it.
       if (other === undefined || this.#declared.get(name)?.file === declared.file) wanted.set(name, declared);
@@ -123,7 +130,8 @@ export class KubeconfigFileProvider implements Provider {
     return this.#found.get(path) ?? GONE;
   }
 
-  async #read(file: string, signal: AbortSignal): Promise<[ClusterName, Declared][]> {
+  /** undefined: there is no such file. */
+  async #read(file: string, signal: AbortSignal): Promise<[ClusterName, Declared][] | undefined> {
     try {
       const contexts = readContexts(await readBounded(file, signal), dirname(file));
       return contexts.map(({ name, spec, labels }) => [
@@ -132,7 +140,7 @@ export class KubeconfigFileProvider implements Provider {
       ]);
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof UnusableFileError && error.missing) return [];
+      if (error instanceof UnusableFileError && error.missing) return undefined;
       return this.#unusable(file, { code: 'KubeconfigUnavailable', message: `${file}: ${errorText(error)}` });
     }
   }
@@ -152,16 +160,33 @@ export class KubeconfigFileProvider implements Provider {
   #declare(sink: ClusterSink, wanted: Declarations): void {
     const again = this.#again;
     this.#again = new Set();
-    for (const [name, { file }] of this.#declared) {
-      if (!wanted.has(name)) sink.disengage(name, `its context is no longer in ${file}`);
-    }
     for (const [name, declared] of wanted) {
+      this.#doubted.delete(name);
       const news = again === undefined || again.has(name) || !isDeepStrictEqual(this.#declared.get(name), declared);
       if (!news) continue;
       if (declared.spec !== undefined) sink.engage(name, declared.spec, declared.about);
       else if (declared.reason !== undefined) sink.discover(name, declared.reason, declared.about);
     }
-    this.#declared = wanted;
+    this.#declared = new Map([...this.#remaining(sink, wanted), ...wanted]);
+  }
+
+  /** Ends the clusters that are gone; returns those that may only seem to be. */
+  #remaining(sink: ClusterSink, wanted: Declarations): [ClusterName, Declared][] {
+    return [...this.#declared].filter(([name, declared]) => {
+      if (wanted.has(name)) return false;
+      const remains = this.#mayBeHalfWritten(name, declared);
+      if (!remains) sink.disengage(name, `its context is no longer in ${declared.file}`);
+      return remains;
+    });
+  }
+
+  /** A file written in place can be cut where it is valid YAML with fewer contexts: what it lacks is gone after a while. */
+  #mayBeHalfWritten(name: ClusterName, { file }: Declared): boolean {
+    const since = this.#doubted.get(name) ?? performance.now();
+    const doubted = this.#present.has(file) && performance.now() - since < DOUBT_MS;
+    if (doubted) this.#doubted.set(name, since);
+    else this.#doubted.delete(name);
+    return doubted;
   }
 
   /** The same every quarter of a minute is no news. */
