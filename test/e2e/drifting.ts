@@ -110,6 +110,17 @@ export class Drifting {
     return this.fleet.conditionOf({ chartProxy: name, index: 1 }, { type: 'ReleaseInSync', status: 'True' }, timeoutMs);
   }
 
+  /** In sync with that revision: the condition alone may still be about the one before. */
+  async inSyncWith(name: string, revision: number): Promise<void> {
+    await eventually(
+      async () => {
+        expect((await this.condition(name))?.status).toBe('True');
+        expect(await this.drift(name)).toMatchObject({ revision, drifted: 0 });
+      },
+      { timeoutMs: 60_000, what: `${name} is in sync with revision ${String(revision)}` },
+    );
+  }
+
   async outOfSync(name: string, reason = 'DriftDetected', timeoutMs = 60_000): Promise<Condition> {
     return this.fleet.conditionOf(
       { chartProxy: name, index: 1 },
