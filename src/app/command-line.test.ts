@@ -11,6 +11,7 @@ const ENV: Environment = {
   hostname: 'host',
   isTerminal: false,
   temporaryDirectory: '/tmp',
+  workingDirectory: '/tmp',
   path: '',
   serviceHost: '',
   tracing: false,

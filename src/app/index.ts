@@ -9,4 +9,6 @@ export { readEnvironment } from './environment.ts';
 export { AppError } from './errors.ts';
 export { runManager } from './manager-command.ts';
 export type { Environment, ManagerOptions } from './options.ts';
+export { definePlugin } from './plugins.ts';
+export type { Plugin, PluginContext } from './plugins.ts';
 export { TOKENS } from './tokens.ts';

@@ -197,7 +197,8 @@ export class ReleaseProxyReconciler implements Reconciler {
 }
 
 function findingsOf(run: ReleaseRun, { release, action, reason }: Deployment): Findings {
-  const ready = release === undefined ? noRelease : releaseCondition(release, action === 'wait' ? reason : '');
+  const note = action === 'wait' ? reason : '';
+  const ready = release === undefined ? noRelease(note) : releaseCondition(release, note);
   return {
     conditions: [clusterAvailable, ready],
     release: release ?? null,
