@@ -60,7 +60,9 @@ const RIGHT_LIMIT_MS = 300_000;
 /** After the last Cluster has gone, sockets close and metrics are forgotten. Milliseconds. */
 const SETTLE_MS = 20_000;
 /** What noise on samples after a collection may look like, per hour. */
-const LIMITS = { heapMiB: 12, series: 60 };
+const LIMITS = { heapMiB: 12, commonSeries: 60 };
+/** A shorter run is all warm-up: code is compiled and caches fill, and slopes say nothing. Minutes. */
+const LEAST_MINUTES = 15;
 /** Of what is left when everything has gone, beyond what was there before: keep-alive sockets to the management cluster and the repository, V8's own code caches. */
 const LEFT = { heapMiB: 12, sockets: 4, timers: 6, openFiles: 8 };
 
@@ -151,10 +153,10 @@ async function report(results: Results, options: Options): Promise<number> {
   const { samples, before, after, deeds, wrong, log } = results;
   // The first third warms up: code is compiled, caches fill.
   const late = samples.slice(Math.floor(samples.length / 3));
-  const slopes = { heapMiB: slopePerHour(late, 'heapMiB'), series: slopePerHour(late, 'series') };
+  const slopes = { heapMiB: slopePerHour(late, 'heapMiB'), commonSeries: slopePerHour(late, 'commonSeries') };
   const faults = [
-    ...(['heapMiB', 'series'] as const)
-      .filter((field) => slopes[field] > LIMITS[field])
+    ...(['heapMiB', 'commonSeries'] as const)
+      .filter((field) => options.minutes >= LEAST_MINUTES && slopes[field] > LIMITS[field])
       .map((field) => `${field} grows by ${String(slopes[field])} per hour`),
     ...(['heapMiB', 'sockets', 'timers', 'openFiles'] as const)
       .filter((field) => after[field] > before[field] + LEFT[field])
@@ -167,7 +169,9 @@ async function report(results: Results, options: Options): Promise<number> {
     ...log.unexplained.map((row) => `unexplained: ${row}`),
   ];
   say(`\nbefore  ${line(before)}\nafter   ${line(after)}`);
-  say(`slopes per hour, last two thirds: heap ${String(slopes.heapMiB)} MiB, metric series ${String(slopes.series)}`);
+  say(
+    `slopes per hour, last two thirds: heap ${String(slopes.heapMiB)} MiB, metric series ${String(slopes.commonSeries)}`,
+  );
   say(`what happened: ${JSON.stringify(deeds)}`);
   say(
     `warnings and errors of the manager:\n${Object.entries(log.counts)

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { residentBytes } from '../../bench/rollout/process-tree.ts';
-import type { Manager } from '../../test/support/index.ts';
+import type { Manager, MetricSample } from '../../test/support/index.ts';
 import { eventually } from '../../test/support/index.ts';
 
 /** The manager at one moment, after a garbage collection. */
@@ -16,9 +16,9 @@ export interface Sample {
   readonly openFiles: number;
   readonly watches: number;
   readonly clusters: number;
-  /** Lines of /metrics, and those of workload clusters among them. */
-  readonly series: number;
+  /** Lines of /metrics: those of workload clusters, and all others. */
   readonly clusterSeries: number;
+  readonly commonSeries: number;
 }
 
 interface Probe {
@@ -44,9 +44,13 @@ export async function sample(manager: Manager, probeFile: string, startedAt: num
     openFiles: sum('process_open_fds'),
     watches: sum('capstan_watches'),
     clusters: sum('capstan_clusters'),
-    series: metrics.length,
-    clusterSeries: metrics.filter(({ labels }) => labels['cluster']?.includes('/') === true).length,
+    clusterSeries: metrics.filter(isOfCluster).length,
+    commonSeries: metrics.filter((one) => !isOfCluster(one)).length,
   };
+}
+
+function isOfCluster({ labels }: MetricSample): boolean {
+  return labels['cluster']?.includes('/') === true;
 }
 
 /** Asks the probe in the manager, and waits for its answer. */
@@ -74,7 +78,7 @@ function round(value: number): number {
 }
 
 /** The median slope of all pairs (Theil and Sen), per hour: single peaks do not bend it. */
-export function slopePerHour(samples: readonly Sample[], field: 'heapMiB' | 'residentMiB' | 'series'): number {
+export function slopePerHour(samples: readonly Sample[], field: 'heapMiB' | 'commonSeries'): number {
   const slopes = samples.flatMap((a, i) =>
     samples.slice(i + 1).map((b) => ((b[field] - a[field]) / (b.minute - a.minute)) * 60),
   );
