@@ -2,7 +2,9 @@
 export { readCommandLine } from './command-line.ts';
 export type { Command } from './command-line.ts';
 export { createContainer } from './container.ts';
+export { runDoctor } from './doctor-command.ts';
 export { runDrift } from './drift-command.ts';
+export { runTree } from './tree-command.ts';
 export type { DriftOptions } from './drift/options.ts';
 export type { Terminal } from './drift/terminal.ts';
 export { readEnvironment } from './environment.ts';
