@@ -13,5 +13,13 @@ export * as kubeconfig from './providers/kubeconfig/index.ts';
 export * as local from './providers/local/index.ts';
 export { createLogger, createTelemetry, silentLogger } from './telemetry/index.ts';
 export type { Logger, LoggerOptions, Telemetry } from './telemetry/index.ts';
-export { AppError, createContainer, readCommandLine, readEnvironment, runManager, TOKENS } from './app/index.ts';
-export type { Environment, ManagerOptions } from './app/index.ts';
+export {
+  AppError,
+  createContainer,
+  definePlugin,
+  readCommandLine,
+  readEnvironment,
+  runManager,
+  TOKENS,
+} from './app/index.ts';
+export type { Environment, ManagerOptions, Plugin, PluginContext } from './app/index.ts';

@@ -1,6 +1,6 @@
 /** The binary `capstan`: reads the command line and the environment, runs, and leaves with an exit code. */
 import { readFileSync } from 'node:fs';
-import { AppError, readCommandLine, readEnvironment, runDrift, runManager } from './app/index.ts';
+import { AppError, readCommandLine, readEnvironment, runDoctor, runDrift, runManager, runTree } from './app/index.ts';
 import type { Terminal } from './app/index.ts';
 import { errorText } from './telemetry/index.ts';
 
@@ -17,6 +17,14 @@ async function main(): Promise<void> {
   }
   if (command.kind === 'drift') {
     process.exitCode = await runDrift(command.options, env, terminal(), stopSignal());
+    return;
+  }
+  if (command.kind === 'tree') {
+    process.exitCode = await runTree(command.options, env, terminal(), stopSignal());
+    return;
+  }
+  if (command.kind === 'doctor') {
+    process.exitCode = await runDoctor(command.options, env, terminal(), stopSignal());
     return;
   }
   await runManager(command.options, env, stopSignal());

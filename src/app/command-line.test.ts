@@ -11,6 +11,7 @@ const ENV: Environment = {
   hostname: 'host',
   isTerminal: false,
   temporaryDirectory: '/tmp',
+  workingDirectory: '/tmp',
   path: '',
   serviceHost: '',
   tracing: false,
@@ -123,7 +124,9 @@ describe('capstan manager flags', () => {
   });
 
   it('tells a wrong command', async () => {
-    expect(await refusal('manger')).toBe('there is no command "manger"; there are manager, drift and version (2)');
+    expect(await refusal('manger')).toBe(
+      'there is no command "manger"; there are manager, drift, tree, doctor and version (2)',
+    );
     expect(await refusal('--leader-elect')).toContain('the command comes first');
   });
 

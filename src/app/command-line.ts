@@ -3,6 +3,8 @@ import type { DriftOptions } from './drift/options.ts';
 import { helpFor, parseFlags } from './flag-parser.ts';
 import type { FlagSyntax } from './flag-parser.ts';
 import { MANAGER_FLAGS } from './flags.ts';
+import { DOCTOR_FLAGS, doctorOptions, TREE_FLAGS, treeOptions } from './inspect/options.ts';
+import type { DoctorOptions, TreeOptions } from './inspect/options.ts';
 import { managerOptions, usage } from './options.ts';
 import type { Environment, ManagerOptions } from './options.ts';
 
@@ -12,6 +14,10 @@ export type Command =
   | { readonly kind: 'manager'; readonly options: ManagerOptions }
   /** Print how releases differ from their charts. */
   | { readonly kind: 'drift'; readonly options: DriftOptions }
+  /** Print clusters, their releases and how they are. */
+  | { readonly kind: 'tree'; readonly options: TreeOptions }
+  /** Print what is wrong, and what to do. */
+  | { readonly kind: 'doctor'; readonly options: DoctorOptions }
   /** Print and leave. */
   | { readonly kind: 'print'; readonly text: string };
 
@@ -20,6 +26,8 @@ const HELP = `Capstan hauls Helm charts onto a fleet of Kubernetes clusters and 
 Usage:
   capstan manager [flags]        run the controllers (capstan manager --help lists the flags)
   capstan drift [name…] [flags]  print which releases differ from their charts, where, and who changed them
+  capstan tree [name…] [flags]   print clusters, their releases, and how they are
+  capstan doctor [flags]         print what is wrong with clusters, rights, CRDs and helm, and what to do
   capstan version                print the version
   capstan --help                 print this
 
@@ -42,29 +50,45 @@ are those of releases, HelmReleaseProxies or HelmChartProxies. Nothing is writte
   flags: DRIFT_FLAGS,
 };
 
+const TREE: FlagSyntax = {
+  command: 'tree',
+  usage: `capstan tree [name…] [flags]
+
+Prints the clusters of a management cluster, the releases on each, and how they are, from the management cluster's objects
+alone. Names are those of Clusters, HelmChartProxies, HelmReleaseProxies or releases. Exit code: 0 all is well, 1 something
+needs attention, 2 trouble.`,
+  flags: TREE_FLAGS,
+};
+
+const DOCTOR: FlagSyntax = {
+  command: 'doctor',
+  usage: `capstan doctor [flags]
+
+Looks at what a manager needs (API server, CRDs, rights, helm, the way to every Cluster) and at what it left, and prints
+what is wrong and what to do about it. Nothing is written. Exit code: 0 all is well, 1 something is not, 2 not everything
+could be looked at.`,
+  flags: DOCTOR_FLAGS,
+};
+
 /** Reads the command line. Throws AppError (USAGE). */
 export async function readCommandLine(argv: readonly string[], env: Environment, version: string): Promise<Command> {
   const [command, ...rest] = argv;
-  switch (command) {
-    case undefined:
-    case '--help':
-    case '-h':
-    case 'help':
-      return { kind: 'print', text: HELP };
-    case 'version':
-    case '--version':
-      return { kind: 'print', text: `capstan ${version}` };
-    case 'manager':
-      return readManager(rest, env, version);
-    case 'drift':
-      return readDrift(rest, env, version);
-    default:
-      if (command.startsWith('-')) {
-        throw usage(`the command comes first: capstan manager ${argv.join(' ')}`);
-      }
-      throw usage(`there is no command "${command}"; there are manager, drift and version`);
-  }
+  if (command === undefined || ['--help', '-h', 'help'].includes(command)) return { kind: 'print', text: HELP };
+  if (['version', '--version'].includes(command)) return { kind: 'print', text: `capstan ${version}` };
+  const read = READERS.get(command);
+  if (read !== undefined) return read(rest, env, version);
+  if (command.startsWith('-')) throw usage(`the command comes first: capstan manager ${argv.join(' ')}`);
+  throw usage(`there is no command "${command}"; there are ${[...READERS.keys()].join(', ')} and version`);
 }
+
+type Reader = (args: readonly string[], env: Environment, version: string) => Promise<Command>;
+
+const READERS: ReadonlyMap<string, Reader> = new Map([
+  ['manager', readManager],
+  ['drift', readDrift],
+  ['tree', readTree],
+  ['doctor', readDoctor],
+]);
 
 async function readManager(args: readonly string[], env: Environment, version: string): Promise<Command> {
   const help = await helpFor(args, MANAGER);
@@ -82,4 +106,19 @@ async function readDrift(args: readonly string[], env: Environment, version: str
   if (help !== undefined) return { kind: 'print', text: help };
   const { values, words } = await parseFlags(args, DRIFT);
   return { kind: 'drift', options: driftOptions(values, words, env, version) };
+}
+
+async function readTree(args: readonly string[], env: Environment, version: string): Promise<Command> {
+  const help = await helpFor(args, TREE);
+  if (help !== undefined) return { kind: 'print', text: help };
+  const { values, words } = await parseFlags(args, TREE);
+  return { kind: 'tree', options: treeOptions(values, words, env, version) };
+}
+
+async function readDoctor(args: readonly string[], env: Environment, version: string): Promise<Command> {
+  const help = await helpFor(args, DOCTOR);
+  if (help !== undefined) return { kind: 'print', text: help };
+  const { values, words } = await parseFlags(args, DOCTOR);
+  if (words.length > 0) throw usage(`unexpected argument "${words[0] ?? ''}"`, 'doctor');
+  return { kind: 'doctor', options: doctorOptions(values, env, version) };
 }

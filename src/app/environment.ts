@@ -18,6 +18,7 @@ export function readEnvironment(env: NodeJS.ProcessEnv, isTerminal: boolean): En
     hostname: first('HOSTNAME') || hostname(),
     isTerminal,
     temporaryDirectory: tmpdir(),
+    workingDirectory: process.cwd(),
     path: first('PATH'),
     httpProxy: first('HTTP_PROXY', 'http_proxy'),
     httpsProxy: first('HTTPS_PROXY', 'https_proxy'),

@@ -104,6 +104,13 @@ export const MANAGER_FLAGS: readonly Flag[] = [
     group: MANAGER,
     about: 'Pauses before the first, second … correction of a field that does not hold; after the last it stops',
   },
+  {
+    name: 'plugin',
+    kind: 'string',
+    default: '',
+    group: MANAGER,
+    about: 'A module that binds strategies and providers of your own; may be given many times (docs/extending.md)',
+  },
   { name: 'http2', kind: 'boolean', default: true, group: MANAGER, about: 'Use HTTP/2 to API servers' },
   {
     name: 'drain-timeout',

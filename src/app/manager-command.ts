@@ -12,6 +12,7 @@ import { MetricsServer } from './metrics-server.ts';
 import type { Environment, ManagerOptions } from './options.ts';
 import { checkApiServer, checkCrds, checkHelm } from './startup-checks.ts';
 import { TOKENS } from './tokens.ts';
+import { applyPlugins, checkNames } from './plugins.ts';
 import { startTracing } from './tracing.ts';
 
 /** After the controllers have drained, helm processes that are left get so long between SIGTERM and SIGKILL. */
@@ -29,7 +30,7 @@ export async function runManager(
   options: ManagerOptions,
   env: Environment,
   signal: AbortSignal,
-  extend: (container: Container) => void = () => undefined,
+  extend: (container: Container) => void | Promise<void> = () => undefined,
 ): Promise<void> {
   // A slip in a flag is told before anything is asked of a server.
   const addresses = addressesOf(options);
@@ -40,7 +41,8 @@ export async function runManager(
     registerProcessMetrics(telemetry.metrics);
     for (const { flag, why } of options.ignoredFlags) log.warn(`${flag} has no effect: ${why}`);
     const container = createContainer(options, env, telemetry);
-    extend(container);
+    await extend(container);
+    using _plugins = await applyPlugins(options.plugins, { container, TOKENS, options, log }, env.workingDirectory);
     await serve(container, addresses, signal);
   } finally {
     await tracing.stop(Math.min(options.drainTimeoutMs, FLUSH_LIMIT_MS));
@@ -92,6 +94,8 @@ function addressesOf(options: ManagerOptions): Addresses {
 
 function manager(container: Container, addresses: Addresses, telemetry: Telemetry): Manager {
   const options = container.get(TOKENS.options);
+  const providers = container.getAll(TOKENS.provider);
+  checkNames('providers', providers);
   const built: Manager = new Manager({
     telemetry,
     fleet: container.get(TOKENS.fleet),
@@ -100,7 +104,7 @@ function manager(container: Container, addresses: Addresses, telemetry: Telemetr
     }),
     background: [container.get(TOKENS.events)],
     ...(options.leaderElect ? { leader: leader(container, telemetry.log) } : {}),
-    providers: container.getAll(TOKENS.provider),
+    providers,
     controllers: container.get(TOKENS.reconcilers),
     drainMs: options.drainTimeoutMs + DRAIN_MARGIN_MS,
   });

@@ -15,6 +15,8 @@ export interface Environment {
   readonly hostname: string;
   readonly isTerminal: boolean;
   readonly temporaryDirectory: string;
+  /** Where relative names of plugins start. */
+  readonly workingDirectory: string;
   /** Where programs are looked for: helm, and exec plugins where they are allowed. */
   readonly path: string;
   /** The API server as a Pod sees it; '' outside a cluster. */
@@ -42,6 +44,8 @@ export interface ManagerOptions {
   readonly driftDetection: 'Disabled' | 'Warn' | 'Correct';
   readonly driftConcurrency: number;
   readonly driftRetryDelaysMs: readonly number[];
+  /** Modules that bind strategies and providers: files, or packages. */
+  readonly plugins: readonly string[];
   readonly http2: boolean;
   readonly drainTimeoutMs: number;
   readonly leaderElect: boolean;
@@ -89,6 +93,7 @@ export function managerOptions(
     driftDetection: read.oneOf('drift-detection', ['Disabled', 'Warn', 'Correct']),
     driftConcurrency: read.count('drift-concurrency', 1),
     driftRetryDelaysMs: read.durations('drift-retry-delays'),
+    plugins: read.texts('plugin'),
     http2: read.flag('http2'),
     drainTimeoutMs: read.duration('drain-timeout', 0),
     leaderElect: read.flag('leader-elect'),
@@ -162,6 +167,14 @@ export class FlagReader {
     if (typeof value === 'string') return value.trim();
     if (typeof value === 'number') return String(value);
     throw this.#wrong(`--${name} needs a value`);
+  }
+
+  /** A flag that may be given many times; empty when it is not given. */
+  texts(name: string): string[] {
+    const value = this.#values[name];
+    const texts = (Array.isArray(value) ? value : [value]).map((text) => (typeof text === 'string' ? text.trim() : ''));
+    if (texts.length > 1 && texts.includes('')) throw this.#wrong(`--${name} needs a value`);
+    return texts.filter((text) => text !== '');
   }
 
   flag(name: string): boolean {

@@ -14,6 +14,7 @@ const ENV: Environment = {
   hostname: 'host',
   isTerminal: false,
   temporaryDirectory: '/tmp',
+  workingDirectory: '/tmp',
   path: '',
   serviceHost: '',
   tracing: false,

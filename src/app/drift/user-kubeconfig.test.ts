@@ -62,6 +62,7 @@ async function connect(kubeconfig: string, parts: { context?: string; home?: str
     hostname: '',
     isTerminal: false,
     temporaryDirectory: '',
+    workingDirectory: '',
     path: '',
     serviceHost: '',
     tracing: false,

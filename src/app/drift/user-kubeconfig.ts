@@ -29,7 +29,10 @@ const ADVICE = 'name one with --kubeconfig, and a context of it with --context';
  * Connects as kubectl does: --kubeconfig, the files of $KUBECONFIG merged, ~/.kube/config, then the Pod's service account.
  * The user's own kubeconfig may run programs and name files. Throws AppError (KUBECONFIG).
  */
-export function connectUser(options: DriftOptions, env: Environment): UserCluster {
+export function connectUser(
+  options: Pick<DriftOptions, 'kubeconfig' | 'context' | 'userAgent' | 'timeoutMs'>,
+  env: Environment,
+): UserCluster {
   const common = {
     userAgent: options.userAgent,
     requestTimeoutMs: options.timeoutMs,

@@ -77,7 +77,7 @@ export class DriftReconciler implements Reconciler {
     }
     const signal = AbortSignal.any([context.signal, cluster.signal]);
     const reader = this.#parts.readers.of(cluster);
-    await reader.synced(signal, READER_SYNC_MS);
+    if (!(await this.#parts.readers.ready(cluster, signal, READER_SYNC_MS))) return {};
     const policy = this.#parts.policies.of(proxy.spec.driftDetection);
     await this.#release({ proxy, policy, cluster, release, reader, context: { ...context, signal } });
     return {};

@@ -42,7 +42,7 @@ export function releaseFailed(reason: string, error: unknown): ConditionInput {
 export function releaseCondition(summary: ReleaseSummary, note = ''): ConditionInput {
   const { status } = summary;
   const because = note === '' ? '' : `; ${note}`;
-  if (status === 'deployed') return { type: RELEASE_READY, status: 'True', reason: 'Ready', message: '' };
+  if (status === 'deployed') return { type: RELEASE_READY, status: 'True', reason: 'Ready', message: note };
   if (status.startsWith('pending-'))
     return releaseNotReady('HelmReleasePending', `Helm release is in a pending state: ${status}${because}`);
   if (status === 'failed')
@@ -50,7 +50,10 @@ export function releaseCondition(summary: ReleaseSummary, note = ''): ConditionI
   return releaseNotReady('HelmReleaseNotDeployed', `Helm release is in state: ${status}${because}`);
 }
 
-export const noRelease = releaseNotReady('HelmReleaseNotDeployed', 'Helm release is not there');
+/** `note`: what it waits for. */
+export function noRelease(note = ''): ConditionInput {
+  return releaseNotReady('HelmReleaseNotDeployed', `Helm release is not there${note === '' ? '' : `; ${note}`}`);
+}
 
 /** From what a revision was made, as far as its record does not tell. */
 export type Made = Pick<HelmReleaseProxyStatus, 'chartDigest' | 'valuesDigest'>;

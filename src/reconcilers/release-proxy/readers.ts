@@ -51,6 +51,21 @@ export class ReleaseReaders {
     return reader;
   }
 
+  /**
+   * Waits for the reader's first list, `limitMs` milliseconds at most. False: it was closed meanwhile, as nothing is left
+   * to be looked at on the cluster; whoever waited has nothing to look at either, and what comes later is an event.
+   */
+  async ready(cluster: Cluster, signal: AbortSignal, limitMs: number): Promise<boolean> {
+    const reader = this.of(cluster);
+    try {
+      await reader.synced(signal, limitMs);
+      return true;
+    } catch (error) {
+      if (signal.aborted || this.#held.get(cluster.name)?.reader === reader) throw error;
+      return false;
+    }
+  }
+
   /** The engagement ended: closes its reader and no successor's. */
   disengaged(cluster: Cluster): void {
     if (this.#held.get(cluster.name)?.cluster === cluster) this.release(cluster.name);

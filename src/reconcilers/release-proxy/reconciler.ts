@@ -111,7 +111,7 @@ export class ReleaseProxyReconciler implements Reconciler {
     const run = new ReleaseRun(this.#parts, { proxy, cluster, reconcile: { ...context, signal } });
     let deployment: Deployment;
     try {
-      await run.reader.synced(signal, READER_SYNC_MS);
+      if (!(await this.#parts.readers.ready(cluster, signal, READER_SYNC_MS))) return {};
       deployment = await strategy.reconcile(run);
     } catch (error) {
       return this.#failed(run, error, { context, signal });
@@ -197,7 +197,8 @@ export class ReleaseProxyReconciler implements Reconciler {
 }
 
 function findingsOf(run: ReleaseRun, { release, action, reason }: Deployment): Findings {
-  const ready = release === undefined ? noRelease : releaseCondition(release, action === 'wait' ? reason : '');
+  const note = action === 'wait' ? reason : '';
+  const ready = release === undefined ? noRelease(note) : releaseCondition(release, note);
   return {
     conditions: [clusterAvailable, ready],
     release: release ?? null,
