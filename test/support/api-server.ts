@@ -7,7 +7,7 @@ import type { KeyPair } from './certs.ts';
 import type { OwnedProcess, Processes } from './process.ts';
 import { RestClient } from './rest.ts';
 
-/** One API server: its name is its etcd prefix, `directory` holds its keys and log. */
+/** One API server: its name is its etcd prefix, unless `dataOf` names another's; `directory` holds its keys and log. */
 export interface ApiServerOptions {
   name: string;
   command: string;
@@ -15,6 +15,7 @@ export interface ApiServerOptions {
   port: number;
   etcdEndpoint: string;
   processes: Processes;
+  dataOf?: string;
   /** Flags beyond those of every test cluster. */
   extraArgs?: string[];
 }
@@ -134,14 +135,14 @@ export class ApiServer {
   }
 
   #args(): string[] {
-    const { directory, port, name, etcdEndpoint, extraArgs } = this.#options;
+    const { directory, port, name, dataOf = name, etcdEndpoint, extraArgs } = this.#options;
     const file = (base: string) => join(directory, base);
     return [
       '--bind-address=127.0.0.1',
       '--advertise-address=127.0.0.1',
       `--secure-port=${port}`,
       `--etcd-servers=${etcdEndpoint}`,
-      `--etcd-prefix=/${name}`,
+      `--etcd-prefix=/${dataOf}`,
       `--cert-dir=${directory}`,
       `--tls-cert-file=${file('serving.crt')}`,
       `--tls-private-key-file=${file('serving.key')}`,

@@ -18,6 +18,8 @@ export interface ClusterOptions {
   controllers?: boolean;
   /** Pods become Ready and Jobs end (implies controllers, those of Deployments and the like too). Default false. */
   kwok?: boolean;
+  /** The same cluster as the one of this name, behind another API server: other address, CA, and credentials. */
+  dataOf?: string;
   /** What `kubeconfig` holds. Default 'token'. */
   credentials?: CredentialKind;
 }
@@ -73,6 +75,7 @@ export class TestCluster {
     const directory = join(surroundings.directory, name);
     const apiServer = await ApiServer.create({
       name,
+      dataOf: options.dataOf,
       command: surroundings.binaries.kubeApiserver,
       directory,
       port: surroundings.port,
