@@ -173,6 +173,13 @@ export const MANAGER_FLAGS: readonly Flag[] = [
     about: 'Serve /metrics over plain HTTP without asking who reads it',
   },
   {
+    name: 'debug-endpoints',
+    kind: 'boolean',
+    default: false,
+    group: SERVERS,
+    about: 'Serve /debug/ beside /metrics, to those who may read it (docs/diagnostics.md)',
+  },
+  {
     name: 'metrics-cluster-label',
     kind: 'boolean',
     default: true,

@@ -5,6 +5,7 @@ import type { Runnable } from '../runtime/index.ts';
 import { createLogger, createRegistry, createTelemetry, registerProcessMetrics } from '../telemetry/index.ts';
 import type { Logger, Telemetry } from '../telemetry/index.ts';
 import { createContainer } from './container.ts';
+import { DebugPages } from './debug-pages.ts';
 import { HealthServer } from './health-server.ts';
 import { parseAddress } from './http-address.ts';
 import { MetricsAccess } from './metrics-access.ts';
@@ -117,23 +118,27 @@ function servers(
   telemetry: Telemetry,
   readiness: { notReady(): string | undefined },
 ): Runnable[] {
-  const options = container.get(TOKENS.options);
   return [
     ...(health === undefined ? [] : [new HealthServer(health, readiness)]),
-    ...(metrics === undefined
-      ? []
-      : [
-          new MetricsServer(
-            {
-              address: metrics,
-              ...(options.insecureDiagnostics
-                ? {}
-                : { access: new MetricsAccess(container.get(TOKENS.management).client) }),
-            },
-            telemetry,
-          ),
-        ]),
+    ...(metrics === undefined ? [] : [metricsServer(container, metrics, telemetry)]),
   ];
+}
+
+function metricsServer(
+  container: Container,
+  address: NonNullable<Addresses['metrics']>,
+  telemetry: Telemetry,
+): MetricsServer {
+  const { insecureDiagnostics, debugEndpoints } = container.get(TOKENS.options);
+  const parts = { fleet: container.get(TOKENS.fleet), controllers: container.get(TOKENS.reconcilers) };
+  return new MetricsServer(
+    {
+      address,
+      ...(insecureDiagnostics ? {} : { access: new MetricsAccess(container.get(TOKENS.management).client) }),
+      ...(debugEndpoints ? { debug: new DebugPages(parts) } : {}),
+    },
+    telemetry,
+  );
 }
 
 function leader(container: Container, log: Logger): LeaderElector {

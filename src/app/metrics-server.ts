@@ -5,6 +5,7 @@ import type { Runnable } from '../runtime/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { closeServer, listen } from './http-address.ts';
 import type { Access, MetricsAccess } from './metrics-access.ts';
+import type { DebugPages } from './debug-pages.ts';
 import { selfSignedCertificate } from './self-signed.ts';
 
 const STATUS_OF: Readonly<Record<Exclude<Access, 'allowed'>, number>> = { unauthenticated: 401, forbidden: 403 };
@@ -13,6 +14,8 @@ export interface MetricsServerOptions {
   readonly address: { host: string; port: number };
   /** Absent: plain HTTP for everyone (`--insecure-diagnostics`). Present: HTTPS, and the API server decides who reads. */
   readonly access?: Pick<MetricsAccess, 'check'>;
+  /** Served beside /metrics, with the same access; absent: not at all. */
+  readonly debug?: DebugPages;
 }
 
 /** /metrics in Prometheus' text form. */
@@ -52,14 +55,25 @@ export class MetricsServer implements Runnable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse, signal: AbortSignal): Promise<void> {
-    const path = (request.url ?? '').split('?')[0] ?? '';
-    if (path !== '/metrics') {
+    const { pathname: path, searchParams } = new URL(request.url ?? '/', 'http://localhost');
+    const { access: gate, debug } = this.#options;
+    const isDebug = debug?.has(path) === true;
+    if (path !== '/metrics' && !isDebug) {
       response.writeHead(404).end();
       return;
     }
-    const access = (await this.#options.access?.check(request.headers.authorization, path, signal)) ?? 'allowed';
+    if (request.method !== 'GET') {
+      response.writeHead(405, { allow: 'GET' }).end();
+      return;
+    }
+    const access = (await gate?.check(request.headers.authorization, path, signal)) ?? 'allowed';
     if (access !== 'allowed') {
       response.writeHead(STATUS_OF[access]).end();
+      return;
+    }
+    if (isDebug) {
+      const { status, body } = await debug.read(path, searchParams, signal);
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
       return;
     }
     const body = await this.#telemetry.metrics.metrics();

@@ -57,6 +57,7 @@ export interface ManagerOptions {
   readonly healthAddress: string;
   readonly diagnosticsAddress: string;
   readonly insecureDiagnostics: boolean;
+  readonly debugEndpoints: boolean;
   readonly metricsClusterLabel: boolean;
   readonly helm: string;
   readonly cacheDirectory: string;
@@ -105,6 +106,7 @@ export function managerOptions(
     healthAddress: read.text('health-addr'),
     diagnosticsAddress: read.text('diagnostics-address'),
     insecureDiagnostics: read.flag('insecure-diagnostics'),
+    debugEndpoints: read.flag('debug-endpoints'),
     metricsClusterLabel: read.flag('metrics-cluster-label'),
     helm: read.text('helm'),
     cacheDirectory: read.text('cache-dir'),
@@ -117,6 +119,9 @@ export function managerOptions(
     ),
   };
   checkLease(options);
+  if (options.debugEndpoints && options.insecureDiagnostics) {
+    throw usage('--debug-endpoints are for those who may read them: leave --insecure-diagnostics out');
+  }
   return options;
 }
 

@@ -59,6 +59,8 @@ export interface ControllerOptions extends Pick<
 }
 
 const DEFAULT_LANES: Readonly<Record<string, ControllerLane>> = { default: { concurrency: 10 } };
+/** Requests that `debug` names: enough to see what hangs, little enough to read. */
+const DEBUG_REQUESTS = 200;
 const DEFAULT_LIMIT_MS = 15 * 60_000;
 const DEFAULT_GRACE_MS = 20_000;
 const DEFAULT_SYNC_TIMEOUT_MS = 120_000;
@@ -106,6 +108,17 @@ export class Controller implements Runnable, Enqueuer {
   /** Requests waiting to be worked on. */
   get depth(): number {
     return this.#queue.depth;
+  }
+
+  debug(): unknown {
+    const { depth, active } = this.#queue;
+    return {
+      controller: this.name,
+      waiting: depth,
+      running: active,
+      parked: this.parked,
+      requests: this.#queue.debug(DEBUG_REQUESTS),
+    };
   }
 
   enqueue(request: Request, options: { priority?: Priority; afterMs?: number } = {}): void {

@@ -7,6 +7,7 @@ import { LOCAL_CLUSTER, prefixedClusterName } from './cluster-name.ts';
 import { RecordBook } from './cluster-records.ts';
 import type { ClusterRecords } from './cluster-records.ts';
 import type { ConnectionFactory } from './connection.ts';
+import { describeState } from './debug-cluster.ts';
 import { ClusterNotConnectedError, ClusterNotFoundError } from './errors.ts';
 import { say, tell } from './fleet-news.ts';
 import type { ClusterChange } from './fleet-news.ts';
@@ -110,6 +111,10 @@ export class SupervisedFleet implements Fleet, Runnable {
     for (const [name, { supervisor }] of this.#members)
       if (supervisor.state !== undefined) states.set(name, supervisor.state);
     return states;
+  }
+
+  debug(): unknown {
+    return [...this.states()].map(([name, state]) => describeState(name, state));
   }
 
   register(aware: Aware): () => void {

@@ -158,6 +158,8 @@ export interface Reconciler {
 export interface Runnable {
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
+  /** What it is about, for people who look for a fault: bounded, JSON, without values and secrets. */
+  debug?(): unknown;
 }
 
 /** Writes Kubernetes Events; returns at once, bounded, never fails its caller. */

@@ -34,6 +34,15 @@ export type Outcome =
   /** At once, and no failure. */
   | { readonly type: 'again' };
 
+/** One request, as people see it. */
+export interface QueuedRequest extends Request {
+  readonly state: string;
+  readonly priority: Priority;
+  readonly failures: number;
+  readonly ageSeconds: number;
+  readonly dueInSeconds?: number;
+}
+
 const DEFAULT_BACKOFF_BASE_MS = 500;
 const DEFAULT_BACKOFF_CAP_MS = 300_000;
 /** Full jitter may come out as 0; a retry without any delay would be a loop. */
@@ -88,6 +97,21 @@ export class WorkQueue {
     let sum = 0;
     for (const lane of this.#lanes.values()) sum += lane.waiting.size;
     return sum;
+  }
+
+  /** What is known of requests, those that run or failed most first; `most` at a time, as there may be 100,000. */
+  debug(most: number): QueuedRequest[] {
+    const now = performance.now();
+    const told = [...this.#entries.values()].map((entry) => ({
+      ...entry.request,
+      state: entry.state === 'idle' ? 'delayed' : entry.state,
+      priority: entry.priority,
+      failures: entry.failures,
+      ageSeconds: Math.round((now - entry.addedAt) / 1_000),
+      ...(entry.timer === undefined ? {} : { dueInSeconds: Math.round((entry.dueAt - now) / 1_000) }),
+    }));
+    const rank = ({ state, failures }: QueuedRequest): number => (state === 'running' ? 1e6 : 0) + failures;
+    return told.sort((a, b) => rank(b) - rank(a)).slice(0, most);
   }
 
   /** Requests worked on now. */

@@ -34,10 +34,16 @@ export class ChartProxyControllers implements Runnable {
   readonly name = 'chart-proxy';
   readonly #deps: ReconcilerDependencies;
   readonly #shared: ChartProxyShared;
+  /** While it runs. */
+  #assembly: Assembly | undefined;
 
   constructor(deps: ReconcilerDependencies, shared: ChartProxyShared) {
     this.#deps = deps;
     this.#shared = shared;
+  }
+
+  debug(): unknown {
+    return this.#assembly?.runnables.flatMap((runnable) => runnable.debug?.() ?? []) ?? [];
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -49,9 +55,11 @@ export class ChartProxyControllers implements Runnable {
       throw error;
     }
     const assembly = assemble(this.#deps, this.#shared, caches);
+    this.#assembly = assembly;
     try {
       await runTogether(assembly.runnables, signal);
     } finally {
+      this.#assembly = undefined;
       assembly.close();
     }
   }
