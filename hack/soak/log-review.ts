@@ -12,7 +12,7 @@ interface Line {
 
 /** What ways that are cut, stalled or closed, and credentials that are refused, do to whoever is at work. */
 const EXPLAINED =
-  /connect|socket|network|timed? ?out|no answer|unauthorized|refused|closed|reset|aborted|disengaged|not within|EOF|unreachable|provide credentials|stopped by|deadline|is gone/i;
+  /connect|socket|network|timed? ?out|no answer|unauthorized|refused|closed|reset|aborted|disengaged|not within|EOF|unreachable|provide credentials|stopped by|deadline|is gone|not done within/i;
 const MOST_UNEXPLAINED = 20;
 
 export function reviewLog(text: string): LogReview {

@@ -63,6 +63,7 @@ async function startManager(): Promise<Manager> {
       ...args,
       `--leader-elect-resource-namespace=${NAMESPACE}`,
       `--diagnostics-address=127.0.0.1:${String(metricsPort)}`,
+      '--debug-endpoints',
     ],
   });
 }
@@ -79,9 +80,9 @@ async function can(verb: string, resource: string, namespace = 'fleet'): Promise
 
 describe('kubectl kustomize', () => {
   it.each([
-    ['', NAMESPACE, 13],
+    ['', NAMESPACE, 14],
     ['crds', undefined, 2],
-    ['overlays/caaph-system', 'caaph-system', 13],
+    ['overlays/caaph-system', 'caaph-system', 14],
   ])('builds deploy/%s', async (folder, namespace, count) => {
     const objects = await built(join(DEPLOY, folder));
     expect(objects).toHaveLength(count);
@@ -174,30 +175,27 @@ describe('with the rights of deploy/ and no others, the manager', () => {
     expect(await can('patch', 'helmchartproxies.addons.cluster.x-k8s.io')).toBe(true);
   });
 
-  it('serves its metrics to those who may read them', async () => {
+  it.each([
+    ['/metrics', 'capstan-metrics-reader', 'controller_runtime_reconcile_total'],
+    ['/debug/queues', 'capstan-debug-reader', '"controller": "helmreleaseproxy"'],
+  ])('serves %s to those who may read it', async (path, role, content) => {
     const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
     const read = async (headers: Record<string, string>): Promise<{ status: number; text: string }> => {
-      const url = `https://127.0.0.1:${String(metricsPort)}/metrics`;
+      const url = `https://127.0.0.1:${String(metricsPort)}${path}`;
       const { statusCode, body } = await request(url, { dispatcher, headers });
       return { status: statusCode, text: await body.text() };
     };
-    await management.kubectl(['create', 'serviceaccount', 'scraper', '-n', NAMESPACE]);
-    const scraper = (await management.kubectl(['create', 'token', 'scraper', '-n', NAMESPACE])).trim();
-    const authorization = `Bearer ${scraper}`;
+    const reader = `reads-${role}`;
+    await management.kubectl(['create', 'serviceaccount', reader, '-n', NAMESPACE]);
+    const authorization = `Bearer ${(await management.kubectl(['create', 'token', reader, '-n', NAMESPACE])).trim()}`;
     expect((await read({})).status).toBe(401);
     expect((await read({ authorization })).status).toBe(403);
-    const subject = `--serviceaccount=${NAMESPACE}:scraper`;
-    await management.kubectl([
-      'create',
-      'clusterrolebinding',
-      'scraper',
-      '--clusterrole=capstan-metrics-reader',
-      subject,
-    ]);
+    const subject = `--serviceaccount=${NAMESPACE}:${reader}`;
+    await management.kubectl(['create', 'clusterrolebinding', reader, `--clusterrole=${role}`, subject]);
     await eventually(async () => {
       const { status, text } = await read({ authorization });
       expect(status).toBe(200);
-      expect(text).toContain('controller_runtime_reconcile_total');
+      expect(text).toContain(content);
     });
     await dispatcher.close();
   });

@@ -46,13 +46,18 @@ export interface DriftShared {
 /** The controller; it begins when the management cluster's caches are complete. Throws when two strategies have one name. */
 export function createDriftController(deps: ReconcilerDependencies, shared: DriftShared): Runnable {
   const strategies = new StrategyRegistry(deps.strategies);
+  let running: Controller | undefined;
   return {
     name: CONTROLLER_NAME,
+    debug: () => running?.debug() ?? [],
     run: async (signal) => {
       const caches = await shared.caches.ready(signal);
       caches.releaseProxies.addIndex(BY_CLUSTER, byCluster);
       caches.releaseProxies.addIndex(BY_RELEASE, byRelease);
-      await runController({ deps, shared, strategies, caches }, signal);
+      const made = (controller: Controller | undefined): void => {
+        running = controller;
+      };
+      await runController({ deps, shared, strategies, caches, made }, signal);
     },
   };
 }
@@ -62,9 +67,14 @@ interface Composition {
   readonly shared: DriftShared;
   readonly strategies: StrategyRegistry;
   readonly caches: ReleaseCaches;
+  /** Told the controller while it runs, for those who look for a fault. */
+  readonly made: (controller: Controller | undefined) => void;
 }
 
-async function runController({ deps, shared, strategies, caches }: Composition, signal: AbortSignal): Promise<void> {
+async function runController(
+  { deps, shared, strategies, caches, made }: Composition,
+  signal: AbortSignal,
+): Promise<void> {
   const { driftDefault, helmManagers, driftRetryDelaysMs, driftConcurrency, graceMs } = deps.options;
   const { telemetry, fleet } = deps;
   const tools = defaultDriftTools(telemetry, helmManagers);
@@ -98,9 +108,11 @@ async function runController({ deps, shared, strategies, caches }: Composition, 
   });
   const sources = new DriftSources(parts, controller);
   const deaf = sources.listen();
+  made(controller);
   try {
     await controller.run(signal);
   } finally {
+    made(undefined);
     deaf();
     sessions.closeAll();
     readers.close();

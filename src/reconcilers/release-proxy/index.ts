@@ -48,13 +48,18 @@ export interface ReleaseProxyShared {
 /** The controller; it begins when the management cluster's caches are complete. Throws when two strategies have one name. */
 export function createReleaseProxyController(deps: ReconcilerDependencies, shared: ReleaseProxyShared): Runnable {
   const strategies = new StrategyRegistry(deps.strategies);
+  let running: Controller | undefined;
   return {
     name: CONTROLLER_NAME,
+    debug: () => running?.debug() ?? [],
     run: async (signal) => {
       const caches = await shared.caches.ready(signal);
       caches.releaseProxies.addIndex(BY_CLUSTER, byCluster);
       caches.releaseProxies.addIndex(BY_RELEASE, byRelease);
-      await runController({ deps, shared, strategies, caches }, signal);
+      const made = (controller: Controller | undefined): void => {
+        running = controller;
+      };
+      await runController({ deps, shared, strategies, caches, made }, signal);
     },
   };
 }
@@ -64,10 +69,12 @@ interface Composition {
   readonly shared: ReleaseProxyShared;
   readonly strategies: StrategyRegistry;
   readonly caches: ReleaseCaches;
+  /** Told the controller while it runs, for those who look for a fault. */
+  readonly made: (controller: Controller | undefined) => void;
 }
 
 async function runController(composition: Composition, signal: AbortSignal): Promise<void> {
-  const { deps, shared, strategies, caches } = composition;
+  const { deps, shared, strategies, caches, made } = composition;
   const { writer, readers, memories, locks, tools } = shared;
   const parts: Parts = {
     deps,
@@ -97,9 +104,11 @@ async function runController(composition: Composition, signal: AbortSignal): Pro
   });
   const sources = new ReleaseProxySources(parts, controller);
   const deaf = sources.listen();
+  made(controller);
   try {
     await controller.run(signal);
   } finally {
+    made(undefined);
     deaf();
     readers.close();
   }
