@@ -31,3 +31,6 @@ export { LeaderElector } from './leader.ts';
 export type { LeaderElectionOptions } from './leader.ts';
 export { Manager } from './manager.ts';
 export type { ManagedCache, ManagerOptions, ManagerPhase } from './manager.ts';
+export { ShardMember } from './sharding/member.ts';
+export type { ShardMemberOptions } from './sharding/member.ts';
+export type { Permit, Shards, ShardingOptions } from './sharding/types.ts';
