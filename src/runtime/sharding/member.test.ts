@@ -5,10 +5,11 @@ import { clusterName } from '../cluster-name.ts';
 import type { ClusterName } from '../types.ts';
 import { LeaseServer, Line } from './lease-server.test-support.ts';
 import { ShardMember } from './member.ts';
+import type { ShardMemberOptions } from './member.ts';
 import { Ranking } from './rendezvous.ts';
 import { GROUP_LABEL, VIEW_ANNOTATION, WEIGHT_ANNOTATION } from './shard-lease.ts';
 import type { ShardLease } from './shard-lease.ts';
-import type { Permit, ShardingOptions } from './types.ts';
+import type { Permit } from './types.ts';
 
 const NAMES: readonly ClusterName[] = Array.from({ length: 60 }, (_, i) => clusterName(`fleet/c${i}`));
 const after = async (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
@@ -26,7 +27,7 @@ interface Replica {
 let server: LeaseServer;
 let replicas: Replica[];
 
-function start(identity: string, options: Partial<ShardingOptions> = {}): Replica {
+function start(identity: string, options: Partial<ShardMemberOptions> = {}): Replica {
   const line = new Line();
   const test = testTelemetry();
   const end = new AbortController();
@@ -312,6 +313,35 @@ describe('an API server that does not answer', () => {
     await after(20_000);
     expect(permit.valid).toBe(false);
     for (const name of NAMES) expect([a.member.holds(name), b.member.holds(name)]).not.toEqual([true, true]);
+  });
+});
+
+describe('what is claimed', () => {
+  it('is held only after the others have been looked at: they may have claimed it first', async () => {
+    const a = start('a');
+    let lists = 0;
+    a.line.fate = (verb) => (verb === 'list' && ++lists === 2 ? { lost: 'request' } : {});
+    await after(1_500);
+    expect([[...server.leases.values()][0]?.metadata.annotations?.[VIEW_ANNOTATION], held(a)]).toEqual(['{"a":1}', []]);
+    await after(SOON_MS);
+    expectShared(a);
+  });
+
+  it('may be of another one when the answer to a renewal is read late, timers or not', async () => {
+    let aheadMs = 0;
+    const a = start('a', {
+      clock: () => ({ mono: performance.now() + aheadMs, wall: Date.now() }),
+    });
+    await after(50);
+    const permit = enter(a, NAMES[0] as ClusterName);
+    a.line.fate = (verb) => (verb === 'replace' ? { answerMs: 500 } : {});
+    await after(1_700);
+    aheadMs = 3_600;
+    expect(permit.valid).toBe(false);
+    await after(500);
+    expect(permit.signal.aborted).toBe(true);
+    aheadMs = 0;
+    expect(permit.valid).toBe(false);
   });
 });
 
