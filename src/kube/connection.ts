@@ -76,6 +76,7 @@ export class Connection {
       clusterName: options.clusterName,
       userAgent: options.userAgent ?? 'capstan',
       telemetry: this.telemetry,
+      ...(options.guard === undefined ? {} : { guard: options.guard }),
     });
   }
 

@@ -2,9 +2,11 @@ import type { Counter } from 'prom-client';
 import type { Dispatcher } from 'undici';
 import { counter, injectTrace } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
+import { nameOf } from './api-request.ts';
 import type { ApiAnswer, ApiRequest } from './api-request.ts';
+import type { WriteGuard } from './connection-options.ts';
 import type { Credentials } from './credentials.ts';
-import { isKubeError } from './errors.ts';
+import { WriteRefusedError, isKubeError } from './errors.ts';
 import type { KubeError } from './errors.ts';
 import type { ClusterAccess } from './kubeconfig.ts';
 import { withQuery } from './paths.ts';
@@ -22,7 +24,11 @@ export interface ExchangeOptions {
   readonly clusterName: string;
   readonly userAgent: string;
   readonly telemetry: Telemetry;
+  readonly guard?: WriteGuard;
 }
+
+/** Kubernetes API groups whose POSTs ask and change nothing: TokenReview, SubjectAccessReview. */
+const REVIEWS = /^\/apis\/(authentication|authorization)\.k8s\.io\//;
 
 /** One request and its answer on the wire: headers, errors and the metric; no second try. */
 export class Exchange {
@@ -80,6 +86,8 @@ export class Exchange {
     limits: { readonly signal: AbortSignal; readonly idleLimitMs: number },
   ): Promise<Dispatcher.ResponseData> {
     const auth = await credentials.current(limits.signal);
+    // After the last wait: a process may have been stopped in it for any time.
+    this.#ask(request);
     return this.#sockets.for({ access, cert: auth.cert, key: auth.key }).send({
       method: request.method,
       path: withQuery(request.path, request.query),
@@ -87,6 +95,17 @@ export class Exchange {
       body: request.body,
       ...limits,
     });
+  }
+
+  #ask(request: ApiRequest): void {
+    const { guard } = this.#options;
+    if (guard === undefined || request.method === 'GET' || REVIEWS.test(request.path)) return;
+    try {
+      guard(request);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new WriteRefusedError(`${nameOf(request)}: not sent: ${why}`, { cause });
+    }
   }
 
   async #refusal(request: ApiRequest, response: Dispatcher.ResponseData, signal: AbortSignal): Promise<KubeError> {

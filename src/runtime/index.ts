@@ -33,4 +33,8 @@ export { Manager } from './manager.ts';
 export type { ManagedCache, ManagerOptions, ManagerPhase } from './manager.ts';
 export { ShardMember } from './sharding/member.ts';
 export type { ShardMemberOptions } from './sharding/member.ts';
+export { CurrentPermit, managementGuard, workloadGuard } from './sharding/current-permit.ts';
+export type { Sharding } from './sharding/current-permit.ts';
+export type { ShardedWork } from './sharding/dispatch.ts';
+export { whileHeld } from './sharding/while-held.ts';
 export type { Permit, Shards, ShardingOptions } from './sharding/types.ts';

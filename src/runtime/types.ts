@@ -137,7 +137,7 @@ export interface Result {
 }
 
 export interface ReconcileContext {
-  /** Aborts on shutdown, when the cluster of the request disengages, and at the controller's time limit. */
+  /** Aborts on shutdown, when the cluster of the request disengages or goes to another replica, and at the controller's time limit. */
   readonly signal: AbortSignal;
   /** Carries controller, cluster and object. */
   readonly log: Logger;
