@@ -12,6 +12,7 @@ import { say, tell } from './fleet-news.ts';
 import type { ClusterChange } from './fleet-news.ts';
 import { prefixedSink } from './prefixed.ts';
 import { FleetShards } from './sharding/fleet-shards.ts';
+import { identify } from './sharding/identify.ts';
 import { NOT_MY_SHARD, plainSink } from './sharding/sharded-sink.ts';
 import type { EngagementSink } from './sharding/sharded-sink.ts';
 import type { Shards } from './sharding/types.ts';
@@ -128,6 +129,13 @@ export class SupervisedFleet implements Fleet, Runnable {
       case 'connecting':
         return new ClusterNotConnectedError(name, state.lastError ?? CONNECTING);
     }
+  }
+
+  async identify(name: ClusterName, signal: AbortSignal): Promise<string | undefined> {
+    const spec = this.#sharded?.specOf(name);
+    if (spec === undefined) return this.get(name).uid;
+    const { factory } = this.#options;
+    return identify(name, spec, { factory, limitMs: this.#supervision.connectTimeoutMs, signal });
   }
 
   state(name: ClusterName): ClusterState | undefined {

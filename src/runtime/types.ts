@@ -104,6 +104,11 @@ export interface Fleet {
   /** What is known of a cluster, or undefined. */
   state(name: ClusterName): ClusterState | undefined;
   states(): ReadonlyMap<ClusterName, ClusterState>;
+  /**
+   * Asks a cluster that another replica serves for its `uid`; undefined where that may not be read. Rejects as `get` throws.
+   * Absent: there are no other replicas.
+   */
+  identify?(name: ClusterName, signal: AbortSignal): Promise<string | undefined>;
   /** What is in service now is told at once (`engaged`, and `degraded` after it where that holds). Returns the removal, by identity. */
   register(aware: Aware): () => void;
 }
