@@ -126,12 +126,10 @@ async function expectReleases(proxies: readonly Proxy[], what: string): Promise<
   expect(await releases()).toEqual(Object.fromEntries(names.map((name) => [name, what])));
 }
 
-/** Identities of the members, as their Leases tell. */
-async function members(): Promise<string[]> {
+/** The members' Leases; one of a member that was killed stays for a while. */
+async function memberLeases(): Promise<Lease[]> {
   const leases = await fleet.api.list<Lease>(LEASES);
-  return leases
-    .filter(({ metadata }) => metadata.labels?.['capstan.dev/shard-group'] === `${GROUP}-shards`)
-    .map(({ spec }) => spec.holderIdentity);
+  return leases.filter(({ metadata }) => metadata.labels?.['capstan.dev/shard-group'] === `${GROUP}-shards`);
 }
 
 describe('three managers that share twelve clusters', () => {
@@ -157,13 +155,14 @@ describe('three managers that share twelve clusters', () => {
 
   it('a newcomer takes its share from the others, and nothing moves between those', async () => {
     const before = await shared();
-    const old = await members();
+    const old = (await memberLeases()).map(({ spec }) => spec.holderIdentity);
     const newcomer = await start();
     const after = await shared();
-    const now = await members();
-    const identity = now.find((each) => !old.includes(each)) ?? '';
-    const ranking = new Ranking(now.map((each) => [each, 1]));
-    const share = NAMES.filter((name) => ranking.owner(`${fleet.namespace}/${name}`) === identity);
+    const lease = (await memberLeases()).find(({ spec }) => !old.includes(spec.holderIdentity));
+    const ranking = Ranking.parse(lease?.metadata.annotations?.['capstan.dev/shard-view'] ?? '');
+    expect(ranking?.members.size).toBe(3);
+    const owner = (name: string): string | undefined => ranking?.owner(`${fleet.namespace}/${name}`);
+    const share = NAMES.filter((name) => owner(name) === lease?.spec.holderIdentity);
     expect(await served(newcomer)).toEqual(share);
     const moved = NAMES.filter((name) => before.get(name) !== after.get(name));
     expect(moved).toEqual(share);
@@ -243,15 +242,20 @@ describe('three managers that share twelve clusters', () => {
 
   it('SIGTERM: it hands over in order, its Lease is gone, and the others serve what it served', async () => {
     const [leaver] = managers as [Manager];
-    const before = await members();
+    const before = await memberLeases();
     leaver.terminate();
     forget(leaver);
     await ended(leaver.ended, LIMIT_MS);
     expect(leaver.log()).toContain('this replica has left the shard group');
     await shared();
-    await eventually(async () => expect((await members()).length).toBe(before.length - 1), {
-      what: 'its Lease is deleted',
-    });
+    await eventually(
+      async () => {
+        const leases = await memberLeases();
+        expect(leases.filter(({ spec }) => spec.holderIdentity === '')).toEqual([]);
+        expect(leases.length).toBeLessThan(before.length);
+      },
+      { what: 'its Lease is deleted' },
+    );
     await fleet.patchChartProxy('app', { spec: { version: '1.2.0' } });
     await rolledOut('app', '1.2.0', 3);
   });
