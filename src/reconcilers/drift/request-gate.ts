@@ -1,5 +1,4 @@
 /** Bounds what sweeps ask of API servers: a first look at everything is in no hurry, and a restart begins a thousand of them. */
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { LRUCache } from 'lru-cache';
 import PQueue from 'p-queue';
 import type {
@@ -32,9 +31,7 @@ export class RequestGate {
 
   /** Runs `request` when its turn has come. Rejects with the signal's reason when that aborts first. */
   async run<T>(cluster: string, signal: AbortSignal | undefined, request: () => Promise<T>): Promise<T> {
-    // A queue runs what it holds in the context of whoever made room.
-    const bound = AsyncLocalStorage.bind(request);
-    const through = async (): Promise<T> => this.#all.add(bound, { signal });
+    const through = async (): Promise<T> => this.#all.add(request, { signal });
     return this.#of(cluster).add(through, { signal });
   }
 

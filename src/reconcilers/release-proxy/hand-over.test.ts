@@ -9,6 +9,7 @@ import { FakeShards } from '../../runtime/sharding/fake-shards.test-support.ts';
 import { silentLogger } from '../../telemetry/index.ts';
 import { RequestGate } from '../drift/request-gate.ts';
 import { HRP } from '../resources.ts';
+import { StatusWriter } from '../status-writer.ts';
 import { notConnectedCondition } from './cluster-access.ts';
 import { ClusterNews } from './cluster-news.ts';
 import { isInterruption } from './interruption.ts';
@@ -36,6 +37,9 @@ describe('after a hand-over', () => {
     w.edit('p', (proxy) => values(proxy, 'a: 2'));
     await w.reconcile('p');
     expect(w.engine.calls[0]).toMatchObject({ request: { values: 'a: 2' } });
+    // And this one has only its cache.
+    const writer = new StatusWriter<HelmReleaseProxy>(w.parts.deps.management.client, HRP);
+    Object.assign(w.parts, { writer });
     w.parts.memories.forget('uid of p');
     w.proxies.put(stale);
     await w.reconcile('p');

@@ -6,8 +6,8 @@ import type { Permit, Shards } from './types.ts';
 
 /**
  * The permit of the work that is running, wherever in that work one asks: controllers set it when they begin, the guards
- * of connections read it. Work that is put on a queue of its own must be bound to where it comes from
- * (AsyncLocalStorage.bind), or it is told another's permit.
+ * of connections read it. What others begin on behalf of such work (a callback, a queue other than p-queue, which does so
+ * itself) must be bound to where it comes from (AsyncLocalStorage.bind), or it is told another's permit.
  */
 export class CurrentPermit {
   readonly #storage = new AsyncLocalStorage<Permit>();
