@@ -25,19 +25,14 @@ function replica(): { w: World; shards: FakeShards } {
   return { w, shards };
 }
 
-function values(proxy: HelmReleaseProxy, text: string): HelmReleaseProxy {
-  return { ...proxy, metadata: { ...proxy.metadata, generation: 2 }, spec: { ...proxy.spec, values: text } };
-}
-
 describe('after a hand-over', () => {
   it('believes the server, not a cache that lags behind what the replica before wrote', async () => {
     const { w } = replica();
     const stale = w.addProxy('p', { values: 'a: 1' });
-    // The replica before saw the change, and installed what it asks for.
-    w.edit('p', (proxy) => values(proxy, 'a: 2'));
+    // The replica before installs, and writes down from what: Helm merged the values with older ones.
     await w.reconcile('p');
-    expect(w.engine.calls[0]).toMatchObject({ request: { values: 'a: 2' } });
-    // And this one has only its cache.
+    w.storage(C1).put({ namespace: 'apps', name: 'app' }, { status: 'deployed', revision: 1, valuesDigest: 'merged' });
+    // This one has its cache, and nothing else.
     const writer = new StatusWriter<HelmReleaseProxy>(w.parts.deps.management.client, HRP);
     Object.assign(w.parts, { writer });
     w.parts.memories.forget('uid of p');
