@@ -134,8 +134,12 @@ export class SupervisedFleet implements Fleet, Runnable {
   async identify(name: ClusterName, signal: AbortSignal): Promise<string | undefined> {
     const spec = this.#sharded?.specOf(name);
     if (spec === undefined) return this.get(name).uid;
-    const { factory } = this.#options;
-    return identify(name, spec, { factory, limitMs: this.#supervision.connectTimeoutMs, signal });
+    const { factory, telemetry } = this.#options;
+    try {
+      return await identify(name, spec, { factory, limitMs: this.#supervision.connectTimeoutMs, signal });
+    } finally {
+      if (this.state(name) === undefined) await forgetCluster(telemetry.metrics, name);
+    }
   }
 
   state(name: ClusterName): ClusterState | undefined {

@@ -146,6 +146,16 @@ describe('a fleet whose clusters are shared among replicas', () => {
     expect(factory.open_.map(({ identity }) => identity)).toEqual([expect.stringContaining('first')]);
   });
 
+  it('asks a cluster that another replica serves who it is, on a connection that it closes', async () => {
+    sink.engage(b, specOf('two'));
+    await expect(fleet.identify(b, end.signal)).resolves.toBe(factory.server('two').uid);
+    factory.server('two').mode = 'refuses';
+    await expect(fleet.identify(b, end.signal)).rejects.toMatchObject({ reason: { code: 'Unreachable' } });
+    expect(factory.open_).toEqual([]);
+    expect(told).toEqual([]);
+    await expect(fleet.identify(clusterName('ns/nobody'), end.signal)).rejects.toBeInstanceOf(ClusterNotConnectedError);
+  });
+
   it('shares by the full names of clusters, and asks providers by their own', async () => {
     const full = clusterName('test#ns/x');
     const several = fleet.sink(provider, { prefix: true });
