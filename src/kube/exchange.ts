@@ -12,6 +12,8 @@ import type { ClusterAccess } from './kubeconfig.ts';
 import { withQuery } from './paths.ts';
 import type { Sockets } from './sockets.ts';
 import { errorFromResponse } from './status.ts';
+import type { Asked } from './status.ts';
+import type { ForwardRequest } from './forward.ts';
 import { wireError } from './transport.ts';
 
 /** What a request is sent with; changes when credentials are swapped. */
@@ -80,6 +82,27 @@ export class Exchange {
     return response;
   }
 
+  /** Sends another program's request as it is; resolves with any answer, whose body is the caller's to read or destroy. */
+  async forward(request: ForwardRequest, { access, credentials }: Identity): Promise<Dispatcher.ResponseData> {
+    const asked = { ...request, path: request.path.split('?', 1)[0] ?? '', body: undefined };
+    try {
+      const auth = await credentials.current(request.signal);
+      this.#ask(asked);
+      const response = await this.#sockets.for({ access, cert: auth.cert, key: auth.key }).send({
+        ...request,
+        headers: { ...request.headers, ...auth.headers },
+        // What the program waits for is its own affair: it may be a watch of something that rests.
+        idleLimitMs: 0,
+      });
+      this.#count(asked, String(response.statusCode));
+      return response;
+    } catch (error) {
+      const told = wireError(error, asked, request.signal);
+      this.#count(asked, isKubeError(told) ? told.code : 'Aborted');
+      throw told;
+    }
+  }
+
   async #send(
     request: ApiRequest,
     { access, credentials }: Identity,
@@ -97,7 +120,7 @@ export class Exchange {
     });
   }
 
-  #ask(request: ApiRequest): void {
+  #ask(request: Asked): void {
     const { guard } = this.#options;
     if (guard === undefined || request.method === 'GET' || REVIEWS.test(request.path)) return;
     try {
@@ -131,7 +154,7 @@ export class Exchange {
     return headers;
   }
 
-  #count(request: ApiRequest, code: string): void {
+  #count(request: Asked & { readonly verb?: string }, code: string): void {
     const verb = request.verb ?? request.method.toLowerCase();
     this.#requests.inc({ cluster: this.#options.clusterName, verb, code });
   }

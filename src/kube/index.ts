@@ -21,6 +21,8 @@ export type {
 } from './connection-options.ts';
 export type { ApiAnswer, ApiRequest, StreamRequest } from './api-request.ts';
 export type { ApiStream } from './api-stream.ts';
+export { answeredHeaders, forwardedHeaders } from './forward.ts';
+export type { ForwardedAnswer, ForwardRequest } from './forward.ts';
 export { RestClient } from './rest-client.ts';
 export { ApiDiscovery } from './discovery.ts';
 export type { DiscoveryOptions } from './discovery.ts';

@@ -25,7 +25,7 @@ export interface WireRequest {
   /** With the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   readonly signal: AbortSignal;
   /** Longest silence within the body, milliseconds; 0: no limit. */
   readonly idleLimitMs: number;

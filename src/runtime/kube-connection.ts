@@ -43,6 +43,7 @@ export function clusterConnection(connection: Connection, hooks?: ConnectionHook
       connection.swap(spec.kubeconfig, spec.context);
     },
     kubeconfig: () => connection.kubeconfig(),
+    forward: async (request) => connection.forward(request),
     reset: (why) => connection.reset(why),
     close: async () => {
       await watches.close();

@@ -3,7 +3,7 @@
  * (work), `manager.ts` (start and stop order). Providers say which clusters exist; the fleet connects and supervises them;
  * controllers get requests that carry the cluster's name.
  */
-import type { Discovery, KubeClient, WatchSet } from '../kube/index.ts';
+import type { Discovery, ForwardedAnswer, ForwardRequest, KubeClient, WatchSet } from '../kube/index.ts';
 import type { Logger } from '../telemetry/index.ts';
 
 declare const clusterNameBrand: unique symbol;
@@ -83,6 +83,8 @@ export interface Cluster {
   readonly degraded: boolean;
   /** A self-contained kubeconfig with the newest credentials, for programs. Never logged. */
   kubeconfig(): string;
+  /** Sends another program's request with the cluster's credentials, as it is; resolves with any answer. Rejects as calls do. */
+  forward?(request: ForwardRequest): Promise<ForwardedAnswer>;
 }
 
 /** A party that starts and stops work with clusters. Methods return at once and must not throw. */

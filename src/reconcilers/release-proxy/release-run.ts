@@ -334,8 +334,17 @@ export class ReleaseRun implements ReleaseContext {
     return { signal: this.reconcile.signal };
   }
 
+  /** Where several replicas share the clusters, helm's requests go only while this work's permit is valid. */
+  #passage(): Pick<HelmTarget, 'passage'> {
+    const permit = this.#parts.deps.sharding?.current.get();
+    const { cluster } = this;
+    const forward = cluster.forward?.bind(cluster);
+    return permit === undefined || forward === undefined ? {} : { passage: { permit, forward } };
+  }
+
   #target(): HelmTarget {
-    return { cluster: this.cluster.name, kubeconfig: () => this.cluster.kubeconfig() };
+    const { cluster } = this;
+    return { cluster: cluster.name, kubeconfig: () => cluster.kubeconfig(), ...this.#passage() };
   }
 }
 
