@@ -209,6 +209,9 @@ describe('three managers that share twelve clusters', () => {
     await owner.ready();
     await shared();
     expect(await releases()).toEqual(settled);
+    // Its helm, which nobody stopped, waited for the same objects: it has not written that they are ready.
+    const secrets = await fleet.cluster(1).api.list('/api/v1/namespaces/slow/secrets?labelSelector=owner%3Dhelm');
+    expect(secrets.map(({ metadata }) => metadata.labels?.status)).toEqual(['failed', 'deployed']);
     const now = await fleet.releaseProxies('slow');
     expect(now.map(({ status }) => status)).toEqual([finished?.status]);
     expect(owner.log()).not.toContain('"level":"error"');

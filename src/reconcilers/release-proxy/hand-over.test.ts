@@ -1,8 +1,9 @@
 /** What a replica does with releases that another one served before, or serves now. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import { HelmError } from '../../helm/index.ts';
+import type { HelmEngine, HelmTarget } from '../../helm/index.ts';
 import { WriteRefusedError } from '../../kube/index.ts';
 import { CurrentPermit, ShardLostError, clusterName } from '../../runtime/index.ts';
 import { FakeShards } from '../../runtime/sharding/fake-shards.test-support.ts';
@@ -92,6 +93,32 @@ describe('work that lost its cluster to another replica', () => {
 });
 
 describe('what is done on behalf of a pass', () => {
+  it("includes helm's requests, which come from another process: they go under the pass's permit", async () => {
+    const { w, shards } = replica();
+    const current = new CurrentPermit();
+    Object.assign(w.parts.deps, { sharding: { shards, current } });
+    const seen: unknown[] = [];
+    const forward = async (): Promise<never> => {
+      seen.push(current.get());
+      return Promise.reject(new Error('no answer'));
+    };
+    Object.assign(w.fleet.get(C1), { forward });
+    w.addProxy('p');
+    const engine: HelmEngine = w.engine;
+    let target: HelmTarget | undefined;
+    vi.spyOn(engine, 'install').mockImplementation(async (on) => {
+      target = on;
+      return Promise.reject(new HelmError('Failed', 'exit 1'));
+    });
+    using permit = shards.enter(C1);
+    if (permit === undefined) throw new Error('it is held');
+    await current.run(permit, async () => w.reconcile('p')).catch(() => undefined);
+    const request = { method: 'GET', path: '/', headers: {}, signal: w.halt.signal } as const;
+    await target?.passage?.forward(request).catch(() => undefined);
+    expect(target?.passage?.permit).toBe(permit);
+    expect(seen).toEqual([permit]);
+  });
+
   it('is done in its name, whoever made it happen', async () => {
     const pass = new AsyncLocalStorage<string>();
     const seen: (string | undefined)[] = [];

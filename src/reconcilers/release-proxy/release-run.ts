@@ -1,4 +1,5 @@
 /** One pass over one release on a connected cluster: what strategies are given. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HelmReleaseProxy, ReleaseOperation } from '../../api/index.ts';
 import type {
   ChartSource,
@@ -339,7 +340,9 @@ export class ReleaseRun implements ReleaseContext {
     const permit = this.#parts.deps.sharding?.current.get();
     const { cluster } = this;
     const forward = cluster.forward?.bind(cluster);
-    return permit === undefined || forward === undefined ? {} : { passage: { permit, forward } };
+    if (permit === undefined || forward === undefined) return {};
+    // Helm's requests arrive in the context of whoever opened the port: they belong to this work, its permit and its trace.
+    return { passage: { permit, forward: AsyncLocalStorage.bind(forward) } };
   }
 
   #target(): HelmTarget {
