@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Counter } from 'prom-client';
 import type { Dispatcher } from 'undici';
 import { counter, injectTrace } from '../telemetry/index.ts';
@@ -15,6 +16,7 @@ import { errorFromResponse } from './status.ts';
 import type { Asked } from './status.ts';
 import type { ForwardRequest } from './forward.ts';
 import { wireError } from './transport.ts';
+import type { WireRequest } from './transport.ts';
 
 /** What a request is sent with; changes when credentials are swapped. */
 export interface Identity {
@@ -87,12 +89,12 @@ export class Exchange {
     const asked = { ...request, path: request.path.split('?', 1)[0] ?? '', body: undefined };
     try {
       const auth = await credentials.current(request.signal);
-      this.#ask(asked);
       const response = await this.#sockets.for({ access, cert: auth.cert, key: auth.key }).send({
         ...request,
         headers: { ...request.headers, ...auth.headers },
         // What the program waits for is its own affair: it may be a watch of something that rests.
         idleLimitMs: 0,
+        ...this.#lastWord(asked),
       });
       this.#count(asked, String(response.statusCode));
       return response;
@@ -109,26 +111,32 @@ export class Exchange {
     limits: { readonly signal: AbortSignal; readonly idleLimitMs: number },
   ): Promise<Dispatcher.ResponseData> {
     const auth = await credentials.current(limits.signal);
-    // After the last wait: a process may have been stopped in it for any time.
-    this.#ask(request);
     return this.#sockets.for({ access, cert: auth.cert, key: auth.key }).send({
       method: request.method,
       path: withQuery(request.path, request.query),
       headers: { ...this.#headers(request), ...auth.headers },
       body: request.body,
       ...limits,
+      ...this.#lastWord(request),
     });
   }
 
-  #ask(request: Asked): void {
+  /** The guard is asked after every wait, that for a socket included: a process may have been stopped in it for any time. */
+  #lastWord(request: Asked): Pick<WireRequest, 'beforeSend'> {
     const { guard } = this.#options;
-    if (guard === undefined || request.method === 'GET' || REVIEWS.test(request.path)) return;
-    try {
-      guard(request);
-    } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new WriteRefusedError(`${nameOf(request)}: not sent: ${why}`, { cause });
-    }
+    if (guard === undefined || request.method === 'GET' || REVIEWS.test(request.path)) return {};
+    const ask = (): void => {
+      try {
+        guard(request);
+      } catch (cause) {
+        const why = cause instanceof Error ? cause.message : String(cause);
+        throw new WriteRefusedError(`${nameOf(request)}: not sent: ${why}`, { cause });
+      }
+    };
+    // No socket is made for what must not be sent.
+    ask();
+    // A socket calls in the context of whoever used it last.
+    return { beforeSend: AsyncLocalStorage.bind(ask) };
   }
 
   async #refusal(request: ApiRequest, response: Dispatcher.ResponseData, signal: AbortSignal): Promise<KubeError> {

@@ -87,6 +87,31 @@ describe('the guard of a connection to a workload cluster', () => {
     });
   });
 
+  it.each([true, false])(
+    'asks again when a socket is there: making one may take any time (HTTP/2: %s)',
+    async (http2) => {
+      let asked = 0;
+      const kubeconfig = server.kubeconfig({ token: 'first' });
+      const guard = (): void => {
+        // The process is stopped while it connects.
+        if (++asked > 1) throw new Error('lost meanwhile');
+      };
+      const connection = Connection.fromKubeconfig(kubeconfig, { clusterName: 'test', telemetry, guard, http2 });
+      connections.push(connection);
+      await expect(new RestClient(connection).create(CONFIG_MAPS, object)).rejects.toMatchObject({
+        code: 'WriteRefused',
+        cause: { message: 'lost meanwhile' },
+      });
+      await expect(
+        connection.forward({ method: 'POST', path: '/x', headers: {}, signal: new AbortController().signal }),
+      ).rejects.toMatchObject({ code: 'WriteRefused' });
+      expect(server.seen).toEqual([]);
+      // And the socket is none the worse for it.
+      asked = -10;
+      await expect(new RestClient(connection).create(CONFIG_MAPS, object)).resolves.toMatchObject({ echo: 'POST' });
+    },
+  );
+
   it('asks again before a second attempt is sent', async () => {
     const rest = client(workloadGuard(a, { shards, current }));
     server.tokens = new Set();
