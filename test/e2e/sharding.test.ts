@@ -94,11 +94,26 @@ async function shared(names = NAMES): Promise<Map<string, Manager>> {
   );
 }
 
-/** Every placement of a HelmChartProxy is deployed with the chart's version, at that revision. */
-async function rolledOut(chartProxy: string, version: string, revision: number, names = NAMES): Promise<Proxy[]> {
+/** One HelmChartProxy for each Cluster: several are one server, on which each needs a release of its own. */
+function app(name: string): [string, Record<string, unknown>] {
+  const clusterSelector = { matchLabels: { name } };
+  const release = { namespace: 'apps', releaseName: `app-${name}` };
+  return [`app-${name}`, { chartName: 'app', version: '1.0.0', ...release, clusterSelector }];
+}
+
+async function patchAll(spec: Record<string, unknown>): Promise<void> {
+  await Promise.all(NAMES.map(async (name) => fleet.patchChartProxy(`app-${name}`, { spec })));
+}
+
+async function proxiesOf(chartName: string): Promise<Proxy[]> {
+  return (await fleet.releaseProxies()).filter(({ spec }) => spec.chartName === chartName);
+}
+
+/** Every placement of a chart is deployed with that version, at that revision. */
+async function rolledOut(chart: string, version: string, revision: number, names = NAMES): Promise<Proxy[]> {
   return eventually(
     async () => {
-      const proxies = await fleet.releaseProxies(chartProxy);
+      const proxies = await proxiesOf(chart);
       const states = proxies.map(({ spec, status }) => [
         spec.clusterRef?.name,
         spec.version,
@@ -109,7 +124,7 @@ async function rolledOut(chartProxy: string, version: string, revision: number, 
       expect(states.sort(([a], [b]) => byNumber(String(a), String(b)))).toEqual(wanted);
       return proxies;
     },
-    { timeoutMs: LIMIT_MS, what: `${chartProxy} ${version} is rolled out at revision ${String(revision)}` },
+    { timeoutMs: LIMIT_MS, what: `${chart} ${version} is rolled out at revision ${String(revision)}` },
   );
 }
 
@@ -135,7 +150,7 @@ async function memberLeases(): Promise<Lease[]> {
 describe('three managers that share twelve clusters', () => {
   it('install each release once, and each cluster is served by one of them', async () => {
     await startAll(3);
-    await fleet.createChartProxy('app', { chartName: 'app', version: '1.0.0', namespace: 'apps' });
+    await Promise.all(NAMES.map(async (name) => fleet.createChartProxy(...app(name))));
     const proxies = await rolledOut('app', '1.0.0', 1);
     await shared();
     await expectReleases(proxies, '1 deployed app-1.0.0');
@@ -147,7 +162,7 @@ describe('three managers that share twelve clusters', () => {
     const [victim] = managers as [Manager];
     await victim.kill();
     forget(victim);
-    await fleet.patchChartProxy('app', { spec: { version: '1.1.0' } });
+    await patchAll({ version: '1.1.0' });
     const proxies = await rolledOut('app', '1.1.0', 2);
     await shared();
     await expectReleases(proxies, '2 deployed app-1.1.0');
@@ -212,17 +227,17 @@ describe('three managers that share twelve clusters', () => {
     // Its helm, which nobody stopped, waited for the same objects: it has not written that they are ready.
     const secrets = await fleet.cluster(1).api.list('/api/v1/namespaces/slow/secrets?labelSelector=owner%3Dhelm');
     expect(secrets.map(({ metadata }) => metadata.labels?.status)).toEqual(['failed', 'deployed']);
-    const now = await fleet.releaseProxies('slow');
+    const now = await proxiesOf('slow');
     expect(now.map(({ status }) => status)).toEqual([finished?.status]);
     expect(owner.log()).not.toContain('"level":"error"');
   });
 
   it('put back what drifts', async () => {
-    const [proxy] = await fleet.releaseProxies('app');
-    await fleet.patchChartProxy('app', { spec: { driftDetection: { mode: 'Correct' } } });
+    const [proxy] = await proxiesOf('app');
+    await patchAll({ driftDetection: { mode: 'Correct' } });
     await eventually(
       async () => {
-        const proxies = await fleet.releaseProxies('app');
+        const proxies = await proxiesOf('app');
         const known = proxies.filter(({ status }) =>
           status?.conditions?.some(({ type, status: is }) => type === 'ReleaseInSync' && is === 'True'),
         );
@@ -259,7 +274,7 @@ describe('three managers that share twelve clusters', () => {
       },
       { what: 'its Lease is deleted' },
     );
-    await fleet.patchChartProxy('app', { spec: { version: '1.2.0' } });
+    await patchAll({ version: '1.2.0' });
     await rolledOut('app', '1.2.0', 3);
   });
 
@@ -281,7 +296,7 @@ describe('three managers that share twelve clusters', () => {
     const rest = NAMES.slice(0, -1);
     await rolledOut('app', '1.2.0', 3, rest);
     await shared(rest);
-    await fleet.removeChartProxy('app', LIMIT_MS);
+    await Promise.all(NAMES.map(async (name) => fleet.removeChartProxy(`app-${name}`, LIMIT_MS)));
     const left = await releases();
     // What stood on the cluster that is gone is nobody's any more; `slow` is another's.
     expect(Object.keys(left)).toHaveLength(2);
