@@ -32,7 +32,7 @@ beforeAll(async () => {
   fleet = await Fleet.start({ clusters: SERVERS, declared: 0, manager: false });
   for (const version of ['1.0.0', '1.1.0', '1.2.0'])
     fleet.charts.publish(simpleChart({ name: 'app', version, objects: 2 }));
-  fleet.charts.publish(waitingChart('slow', '1.0.0'));
+  fleet.charts.publish(waitingChart('slow', '1.0.0'), waitingChart('slow', '1.1.0'));
   for (const [index, name] of NAMES.entries()) {
     await createCluster(fleet.api, {
       name,
@@ -183,9 +183,7 @@ describe('three managers that share twelve clusters', () => {
     expect(moved).toEqual(share);
   });
 
-  it('SIGSTOP in the middle of an install: the others finish it, and what goes on after SIGCONT does nothing twice', async () => {
-    const owner = (await shared()).get('c1');
-    if (owner === undefined) throw new Error('nobody serves c1');
+  it('SIGSTOP in the middle of an upgrade: the others finish it, and what goes on after SIGCONT does nothing twice', async () => {
     await fleet.createChartProxy('slow', {
       chartName: 'slow',
       version: '1.0.0',
@@ -194,9 +192,14 @@ describe('three managers that share twelve clusters', () => {
       clusterSelector: { matchLabels: { name: 'c1' } },
       options: { wait: true, timeout: '10m' },
     });
-    const release = { namespace: 'slow', release: 'slow', version: '1.0.0' };
-    await helmAtWork(owner.pid, fleet.environment.binaries.helm, 'install');
-    await applied(fleet.cluster(1), release);
+    const release = { namespace: 'slow', release: 'slow' };
+    await letReady(fleet.cluster(1), { ...release, version: '1.0.0' });
+    await rolledOut('slow', '1.0.0', 1, ['c1']);
+    const owner = (await shared()).get('c1');
+    if (owner === undefined) throw new Error('nobody serves c1');
+    await fleet.patchChartProxy('slow', { spec: { version: '1.1.0' } });
+    await helmAtWork(owner.pid, fleet.environment.binaries.helm, 'upgrade');
+    await applied(fleet.cluster(1), { ...release, version: '1.1.0' });
     const helms = await helmProcesses(owner.pid, fleet.environment.binaries.helm);
     owner.pause();
     forget(owner);
@@ -210,10 +213,10 @@ describe('three managers that share twelve clusters', () => {
       { timeoutMs: LIMIT_MS, what: 'another manager serves c1' },
     );
     await helmAtWork(successor.pid, fleet.environment.binaries.helm, 'upgrade');
-    await letReady(fleet.cluster(1), release);
-    const [finished] = await rolledOut('slow', '1.0.0', 2, ['c1']);
+    await letReady(fleet.cluster(1), { ...release, version: '1.1.0' });
+    const [finished] = await rolledOut('slow', '1.1.0', 3, ['c1']);
     const settled = await releases();
-    expect(settled.slow).toBe('2 deployed slow-1.0.0');
+    expect(settled.slow).toBe('3 deployed slow-1.1.0');
 
     owner.resume();
     managers.push(owner);
@@ -226,7 +229,7 @@ describe('three managers that share twelve clusters', () => {
     expect(await releases()).toEqual(settled);
     // Its helm, which nobody stopped, waited for the same objects: it has not written that they are ready.
     const secrets = await fleet.cluster(1).api.list('/api/v1/namespaces/slow/secrets?labelSelector=owner%3Dhelm');
-    expect(secrets.map(({ metadata }) => metadata.labels?.status)).toEqual(['failed', 'deployed']);
+    expect(secrets.map(({ metadata }) => metadata.labels?.status)).toEqual(['superseded', 'failed', 'deployed']);
     const now = await proxiesOf('slow');
     expect(now.map(({ status }) => status)).toEqual([finished?.status]);
     expect(owner.log()).not.toContain('"level":"error"');
@@ -300,7 +303,7 @@ describe('three managers that share twelve clusters', () => {
     const left = await releases();
     // What stood on the cluster that is gone is nobody's any more; `slow` is another's.
     expect(Object.keys(left)).toHaveLength(2);
-    expect(left.slow).toBe('2 deployed slow-1.0.0');
+    expect(left.slow).toBe('3 deployed slow-1.1.0');
     expect((await fleet.releaseProxies()).map(({ spec }) => spec.clusterRef?.name)).toEqual(['c1']);
   });
 });
