@@ -80,6 +80,11 @@ describe('capstan manager flags', () => {
     [['-v=0'], { logLevel: 'warn' }],
     [['--leader-elect=false'], { leaderElect: false }],
     [['--http2=false'], { http2: false }],
+    [[], { sharding: false, shardWeight: 1 }],
+    [
+      ['--sharding', '--shard-weight=0', '--leader-elect-resource-namespace=x'],
+      { sharding: true, shardWeight: 0, leaderElect: false },
+    ],
     [['--namespace', 'fleet'], { namespace: 'fleet' }],
     [['--namespace=007'], { namespace: '007' }],
     [['--namespace=a', '--namespace=b'], { namespace: 'b' }],
@@ -106,6 +111,15 @@ describe('capstan manager flags', () => {
     [
       ['--leader-elect'],
       '--leader-elect needs a namespace for its Lease outside a cluster: add --leader-elect-resource-namespace (2)',
+    ],
+    [
+      ['--sharding'],
+      '--sharding needs a namespace for its Leases outside a cluster: add --leader-elect-resource-namespace (2)',
+    ],
+    [['--shard-weight=2'], '--shard-weight needs --sharding (2)'],
+    [
+      ['--sharding', '--leader-elect-resource-namespace=x', '--shard-weight=-1'],
+      '--shard-weight must be a whole number of at least 0, not "-1" (2)',
     ],
     [['--log-format=xml'], '--log-format must be json, text or auto, not "xml" (2)'],
     [['--drift-detection=correct'], '--drift-detection must be one of Disabled, Warn, Correct, not "correct" (2)'],

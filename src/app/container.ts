@@ -1,4 +1,5 @@
 import { Container } from 'inversify';
+import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { basename } from 'node:path';
 import {
@@ -14,11 +15,16 @@ import type { ReconcilerOptions } from '../reconcilers/index.ts';
 import {
   clusterConnection,
   createCluster,
+  CurrentPermit,
   KubeEventRecorder,
   kubeConnectionFactory,
   LOCAL_CLUSTER,
+  managementGuard,
+  ShardMember,
   SupervisedFleet,
+  workloadGuard,
 } from '../runtime/index.ts';
+import type { Cluster, Sharding } from '../runtime/index.ts';
 import { errorText } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import { AppError } from './errors.ts';
@@ -43,9 +49,19 @@ export function createContainer(options: ManagerOptions, env: Environment, telem
 }
 
 function bindClusters(container: Container): void {
+  bindShards(container);
   container
     .bind(TOKENS.connection)
-    .toResolvedValue(connectManagement, [TOKENS.options, TOKENS.environment, TOKENS.telemetry]);
+    .toResolvedValue(
+      (options, env, telemetry, current) =>
+        connectManagement(
+          options,
+          env,
+          telemetry,
+          options.sharding ? managementGuard(current, LOCAL_CLUSTER) : undefined,
+        ),
+      [TOKENS.options, TOKENS.environment, TOKENS.telemetry, TOKENS.currentPermit],
+    );
   container
     .bind(TOKENS.management)
     .toResolvedValue(
@@ -53,17 +69,19 @@ function bindClusters(container: Container): void {
       [TOKENS.connection],
     );
   container.bind(TOKENS.fleet).toResolvedValue(
-    (options, telemetry) =>
+    (options, telemetry, shards, current) =>
       new SupervisedFleet({
         telemetry,
+        ...(shards && { shards }),
         factory: kubeConnectionFactory({
           telemetry,
           http2: options.http2,
           allowExec: options.allowExecPlugins,
           userAgent: options.userAgent,
+          ...(shards && { guardOf: (name) => workloadGuard(name, { shards, current }) }),
         }),
       }),
-    [TOKENS.options, TOKENS.telemetry],
+    [TOKENS.options, TOKENS.telemetry, TOKENS.shards, TOKENS.currentPermit],
   );
   container.bind(TOKENS.provider).toResolvedValue(
     (options, management, telemetry) =>
@@ -74,6 +92,45 @@ function bindClusters(container: Container): void {
       }),
     [TOKENS.options, TOKENS.management, TOKENS.telemetry],
   );
+}
+
+function bindShards(container: Container): void {
+  container.bind(TOKENS.currentPermit).toResolvedValue(() => new CurrentPermit(), []);
+  container
+    .bind(TOKENS.shards)
+    .toResolvedValue(shardMember, [TOKENS.options, TOKENS.environment, TOKENS.management, TOKENS.telemetry]);
+}
+
+function shardMember(
+  options: ManagerOptions,
+  env: Environment,
+  management: Cluster,
+  telemetry: Telemetry,
+): ShardMember | undefined {
+  if (!options.sharding) return undefined;
+  return new ShardMember({
+    client: management.client,
+    telemetry,
+    group: shardGroup(options),
+    namespace: options.leaseNamespace,
+    identity: processIdentity(env),
+    weight: options.shardWeight,
+  });
+}
+
+/** Who leads together shares clusters together. */
+export function shardGroup(options: ManagerOptions): string {
+  return `${options.leaseName}-shards`;
+}
+
+/** As client-go's candidates: the host's name for people, a part of chance because two processes may share a host. */
+export function processIdentity(env: Environment): string {
+  return `${env.hostname}_${randomUUID()}`;
+}
+
+function sharding(container: Container): Sharding | undefined {
+  const shards = container.get(TOKENS.shards);
+  return shards && { shards, current: container.get(TOKENS.currentPermit) };
 }
 
 function bindHelm(container: Container): void {
@@ -111,8 +168,10 @@ function bindWork(container: Container): void {
         new KubeEventRecorder({ client: management.client, telemetry, component: 'capstan', instance: env.hostname }),
       [TOKENS.management, TOKENS.environment, TOKENS.telemetry],
     );
-  container.bind(TOKENS.reconcilers).toDynamicValue(() =>
-    createReconcilers({
+  container.bind(TOKENS.reconcilers).toDynamicValue(() => {
+    const shared = sharding(container);
+    return createReconcilers({
+      ...(shared && { sharding: shared }),
       management: container.get(TOKENS.management),
       fleet: container.get(TOKENS.fleet),
       engine: container.get(TOKENS.engine),
@@ -122,8 +181,8 @@ function bindWork(container: Container): void {
       events: container.get(TOKENS.events),
       telemetry: container.get(TOKENS.telemetry),
       options: reconcilerOptions(container.get(TOKENS.options)),
-    }),
-  );
+    });
+  });
 }
 
 function reconcilerOptions(options: ManagerOptions): ReconcilerOptions {

@@ -13,6 +13,7 @@ export interface Flag {
 
 const MANAGER = 'What to work on:';
 const LEADER = 'Leader election:';
+const SHARDING = 'Several replicas at work:';
 const SERVERS = 'Servers:';
 const HELM = 'Helm and charts:';
 const LOGS = 'Logs:';
@@ -155,6 +156,21 @@ export const MANAGER_FLAGS: readonly Flag[] = [
     default: 'controller-leader-election-caaph',
     group: LEADER,
     about: "Name of the Lease; CAAPH's own by default, so that the two never act together",
+  },
+
+  {
+    name: 'sharding',
+    kind: 'boolean',
+    default: false,
+    group: SHARDING,
+    about: 'Share the clusters with all replicas that have this flag (docs/sharding.md)',
+  },
+  {
+    name: 'shard-weight',
+    kind: 'count',
+    default: 1,
+    group: SHARDING,
+    about: "This replica's share relative to the others' weights; 0 takes no clusters",
   },
 
   { name: 'health-addr', kind: 'string', default: ':9440', group: SERVERS, about: 'Address of /healthz and /readyz' },

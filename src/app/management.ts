@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { delimiter } from 'node:path';
 import { Connection } from '../kube/index.ts';
+import type { WriteGuard } from '../kube/index.ts';
 import { LOCAL_CLUSTER } from '../runtime/index.ts';
 import { errorText } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
@@ -15,8 +16,14 @@ const ADVICE = 'name a kubeconfig of the management cluster with --kubeconfig, o
  * operator's own kubeconfig may run programs and name files, unlike those that come from Secrets. Throws AppError
  * (KUBECONFIG).
  */
-export function connectManagement(options: ManagerOptions, env: Environment, telemetry: Telemetry): Connection {
-  const common = { clusterName: LOCAL_CLUSTER, http2: options.http2, userAgent: options.userAgent, telemetry };
+export function connectManagement(
+  options: ManagerOptions,
+  env: Environment,
+  telemetry: Telemetry,
+  guard?: WriteGuard,
+): Connection {
+  const { http2, userAgent } = options;
+  const common = { clusterName: LOCAL_CLUSTER, http2, userAgent, telemetry, ...(guard === undefined ? {} : { guard }) };
   try {
     if (options.kubeconfig === '') {
       if (env.serviceHost === '') throw new AppError('KUBECONFIG', 'there is no kubeconfig', { advice: ADVICE });

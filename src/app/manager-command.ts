@@ -1,10 +1,9 @@
 import type { Container } from 'inversify';
-import { randomUUID } from 'node:crypto';
 import { LeaderElector, Manager } from '../runtime/index.ts';
 import type { Runnable } from '../runtime/index.ts';
 import { createLogger, createRegistry, createTelemetry, registerProcessMetrics } from '../telemetry/index.ts';
 import type { Logger, Telemetry } from '../telemetry/index.ts';
-import { createContainer } from './container.ts';
+import { createContainer, processIdentity, shardGroup } from './container.ts';
 import { DebugPages } from './debug-pages.ts';
 import { HealthServer } from './health-server.ts';
 import { parseAddress } from './http-address.ts';
@@ -97,14 +96,19 @@ function manager(container: Container, addresses: Addresses, telemetry: Telemetr
   const options = container.get(TOKENS.options);
   const providers = container.getAll(TOKENS.provider);
   checkNames('providers', providers);
+  const shards = container.get(TOKENS.shards);
   const built: Manager = new Manager({
     telemetry,
     fleet: container.get(TOKENS.fleet),
     servers: servers(container, addresses, telemetry, {
-      notReady: () => (built.phase === 'starting' || built.phase === 'stopping' ? built.phase : undefined),
+      notReady: () => {
+        if (built.phase === 'starting' || built.phase === 'stopping') return built.phase;
+        return built.phase === 'running' && shards?.joined === false ? 'not a member of the shard group' : undefined;
+      },
     }),
     background: [container.get(TOKENS.events)],
     ...(options.leaderElect ? { leader: leader(container, telemetry.log) } : {}),
+    ...(shards && { shards }),
     providers,
     controllers: container.get(TOKENS.reconcilers),
     drainMs: options.drainTimeoutMs + DRAIN_MARGIN_MS,
@@ -143,8 +147,8 @@ function metricsServer(
 
 function leader(container: Container, log: Logger): LeaderElector {
   const options = container.get(TOKENS.options);
-  // As client-go's candidates: the host's name for people, a part of chance because two processes may share a host.
-  const identity = `${container.get(TOKENS.environment).hostname}_${randomUUID()}`;
+  // Members of a shard group hold the Lease together, so that neither CAAPH nor a manager without --sharding acts beside them.
+  const identity = options.sharding ? shardGroup(options) : processIdentity(container.get(TOKENS.environment));
   log.debug('seeking leadership', { lease: `${options.leaseNamespace}/${options.leaseName}`, identity });
   return new LeaderElector({
     client: container.get(TOKENS.management).client,
@@ -152,6 +156,7 @@ function leader(container: Container, log: Logger): LeaderElector {
     namespace: options.leaseNamespace,
     leaseName: options.leaseName,
     identity,
+    shared: options.sharding,
     leaseDurationMs: options.leaseDurationMs,
     renewDeadlineMs: options.renewDeadlineMs,
     retryPeriodMs: options.retryPeriodMs,

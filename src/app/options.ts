@@ -54,6 +54,8 @@ export interface ManagerOptions {
   readonly retryPeriodMs: number;
   readonly leaseNamespace: string;
   readonly leaseName: string;
+  readonly sharding: boolean;
+  readonly shardWeight: number;
   readonly healthAddress: string;
   readonly diagnosticsAddress: string;
   readonly insecureDiagnostics: boolean;
@@ -103,6 +105,8 @@ export function managerOptions(
     retryPeriodMs: read.duration('leader-elect-retry-period', 100),
     leaseNamespace: read.text('leader-elect-resource-namespace') || env.podNamespace,
     leaseName: read.text('leader-elect-resource-name'),
+    sharding: read.flag('sharding'),
+    shardWeight: read.count('shard-weight', 0),
     healthAddress: read.text('health-addr'),
     diagnosticsAddress: read.text('diagnostics-address'),
     insecureDiagnostics: read.flag('insecure-diagnostics'),
@@ -122,6 +126,7 @@ export function managerOptions(
   if (options.debugEndpoints && options.insecureDiagnostics) {
     throw usage('--debug-endpoints are for those who may read them: leave --insecure-diagnostics out');
   }
+  checkSharding(options, given);
   return options;
 }
 
@@ -138,6 +143,14 @@ function checkLease(options: ManagerOptions): void {
     throw usage(
       '--leader-elect needs a namespace for its Lease outside a cluster: add --leader-elect-resource-namespace',
     );
+  }
+}
+
+function checkSharding(options: ManagerOptions, given: ReadonlySet<string>): void {
+  if (!options.sharding && given.has('shard-weight')) throw usage('--shard-weight needs --sharding');
+  if (!options.sharding || options.leaderElect) return;
+  if (options.leaseNamespace === '') {
+    throw usage('--sharding needs a namespace for its Leases outside a cluster: add --leader-elect-resource-namespace');
   }
 }
 

@@ -2,7 +2,15 @@ import type { ServiceIdentifier } from 'inversify';
 import type { ChartStore, HelmEngine, HelmProcesses, ValuesRenderer } from '../helm/index.ts';
 import type { Connection } from '../kube/index.ts';
 import type { Strategy } from '../reconcilers/index.ts';
-import type { Cluster, KubeEventRecorder, Provider, Runnable, SupervisedFleet } from '../runtime/index.ts';
+import type {
+  Cluster,
+  CurrentPermit,
+  KubeEventRecorder,
+  Provider,
+  Runnable,
+  ShardMember,
+  SupervisedFleet,
+} from '../runtime/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import type { Environment, ManagerOptions } from './options.ts';
 
@@ -18,6 +26,9 @@ export const TOKENS = {
   /** To the management cluster. */
   connection: token<Connection>('connection'),
   management: token<Cluster>('management'),
+  /** This replica among those that share the clusters; undefined without --sharding. */
+  shards: token<ShardMember | undefined>('shards'),
+  currentPermit: token<CurrentPermit>('currentPermit'),
   fleet: token<SupervisedFleet>('fleet'),
   processes: token<HelmProcesses>('processes'),
   engine: token<HelmEngine>('engine'),

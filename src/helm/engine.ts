@@ -7,6 +7,8 @@ import { redactValues } from './engine-redact.ts';
 import { HelmError, isHelmError } from './errors.ts';
 import { helmArguments, waits } from './flags.ts';
 import type { Command } from './flags.ts';
+import { HelmGate } from './gate.ts';
+import type { Admission } from './gate.ts';
 import { KUBECONFIG_FILE } from './process-launcher.ts';
 import type { HelmExit, HelmProcesses, HelmRun } from './process.ts';
 import type {
@@ -42,11 +44,13 @@ const MAX_MANIFEST = 64 * 1024 * 1024;
 export class ProcessHelmEngine implements HelmEngine {
   readonly #processes: HelmProcesses;
   readonly #telemetry: Telemetry;
+  readonly #gate: HelmGate;
   #version: Promise<{ major: number; full: string }> | undefined;
 
   constructor(processes: HelmProcesses, telemetry: Telemetry) {
     this.#processes = processes;
     this.#telemetry = telemetry;
+    this.#gate = new HelmGate(telemetry.log);
   }
 
   /** Helm's processes that run now, of this engine and of whoever shares them. */
@@ -57,6 +61,7 @@ export class ProcessHelmEngine implements HelmEngine {
   /** Ends everything that runs, within `graceMs`, and takes nothing new: for draining. */
   async close(graceMs?: number): Promise<void> {
     await this.#processes.close(graceMs);
+    await this.#gate.close();
   }
 
   async version(control: OperationControl): Promise<{ major: number; full: string }> {
@@ -145,6 +150,8 @@ export class ProcessHelmEngine implements HelmEngine {
     };
     return inSpan(this.#telemetry.tracer, `helm ${operation}`, attributes, async () => {
       const { major } = await this.version(call.control);
+      // Until the process has ended.
+      using admission = target?.passage && (await this.#gate.admit(target.cluster, target.passage));
       const exit = await this.#processes.run({
         operation,
         args: helmArguments(command, major),
@@ -153,7 +160,7 @@ export class ProcessHelmEngine implements HelmEngine {
         signal: call.control.signal,
         ...(call.stdin === undefined ? {} : { stdin: call.stdin }),
         ...(operation === 'template' ? { wholeOutput: MAX_MANIFEST } : {}),
-        ...(target === undefined ? {} : runOn(target)),
+        ...(target === undefined ? {} : runOn(target, admission)),
       });
       if (exit.end === 'exited' && exit.code === 0) return exit.stdout;
       throw failureOf(exit, command, call);
@@ -200,8 +207,9 @@ function whyNoVersion({ end, code, stderr }: HelmExit): string {
   return `the configured helm does not tell its version (${how})${said === '' ? '' : `: ${said}`}`;
 }
 
-function runOn(target: HelmTarget): Pick<HelmRun, 'cluster' | 'files'> {
-  return { cluster: target.cluster, files: () => ({ [KUBECONFIG_FILE]: target.kubeconfig() }) };
+function runOn(target: HelmTarget, admission: Admission | undefined): Pick<HelmRun, 'cluster' | 'files'> {
+  const kubeconfig = (): string => admission?.kubeconfig ?? target.kubeconfig();
+  return { cluster: target.cluster, files: () => ({ [KUBECONFIG_FILE]: kubeconfig() }) };
 }
 
 /** Undefined when there are none: then none are given, which is not the same as an empty file to every Helm. */

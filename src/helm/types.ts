@@ -3,6 +3,8 @@
  * one implementation, one that renders and applies natively is to follow.
  */
 
+import type { ForwardedAnswer, ForwardRequest } from '../kube/index.ts';
+
 /** A release on one cluster. */
 export interface ReleaseKey {
   readonly namespace: string;
@@ -15,6 +17,17 @@ export interface HelmTarget {
   readonly cluster: string;
   /** A self-contained kubeconfig, asked for when the operation starts. */
   kubeconfig(): string;
+  /**
+   * Helm's requests go through this process, each while the permit is valid: what is stopped, or has lost the cluster to
+   * another replica, thereby stops its helm. Absent: helm connects by itself.
+   */
+  readonly passage?: HelmPassage;
+}
+
+/** The way of one operation's requests to its cluster. */
+export interface HelmPassage {
+  forward(request: ForwardRequest): Promise<ForwardedAnswer>;
+  readonly permit: { readonly signal: AbortSignal; readonly valid: boolean };
 }
 
 /** Contents read from Secrets, as Helm wants them. Never logged. */

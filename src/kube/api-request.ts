@@ -28,6 +28,6 @@ export interface ApiAnswer {
 }
 
 /** For messages. */
-export function nameOf(request: ApiRequest): string {
+export function nameOf(request: Pick<ApiRequest, 'path'> & { readonly method: string }): string {
   return `${request.method} ${request.path}`;
 }

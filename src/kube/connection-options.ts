@@ -25,7 +25,12 @@ export interface ConnectionOptions {
   /** How often an HTTP/2 session is pinged, milliseconds; one whose last ping is unanswered by then is dropped. Default 15 s; 0: never. */
   readonly pingIntervalMs?: number;
   readonly telemetry?: Telemetry;
+  /** Asked before each attempt of a write is sent; what it throws becomes the cause of a WriteRefusedError. */
+  readonly guard?: WriteGuard;
 }
+
+/** Throws when the write must not be sent. Must not wait: between its answer and the wire nothing happens. */
+export type WriteGuard = (write: { readonly method: string; readonly path: string }) => void;
 
 /** Environment of a pod, and where its service account is mounted. The entry of the program reads the environment, not this room. */
 export interface InClusterOptions extends Omit<ConnectionOptions, 'context' | 'allowExec' | 'allowFiles' | 'baseDir'> {

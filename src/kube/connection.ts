@@ -1,7 +1,8 @@
 import type { Span } from '@opentelemetry/api';
 import { CLUSTER_ATTRIBUTE, createTelemetry, inClientSpan } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
-import { linkAbort, raceAbort, sleep, withTimeout } from './abort.ts';
+import type { Dispatcher } from 'undici';
+import { asError, linkAbort, raceAbort, sleep, withTimeout } from './abort.ts';
 import { nameOf } from './api-request.ts';
 import type { ApiAnswer, ApiRequest, StreamRequest } from './api-request.ts';
 import { ResponseStream } from './api-stream.ts';
@@ -17,6 +18,7 @@ import { Credentials } from './credentials.ts';
 import { ConnectionClosedError, ServerError, TimedOutError, isKubeError } from './errors.ts';
 import { Exchange } from './exchange.ts';
 import type { Identity } from './exchange.ts';
+import type { ForwardedAnswer, ForwardRequest } from './forward.ts';
 import { identityOf, readKubeconfig, writeKubeconfig } from './kubeconfig.ts';
 import type { ClusterAccess, KubeconfigOptions } from './kubeconfig.ts';
 import { Patience } from './patience.ts';
@@ -76,6 +78,7 @@ export class Connection {
       clusterName: options.clusterName,
       userAgent: options.userAgent ?? 'capstan',
       telemetry: this.telemetry,
+      ...(options.guard === undefined ? {} : { guard: options.guard }),
     });
   }
 
@@ -213,6 +216,40 @@ export class Connection {
     }
   }
 
+  /**
+   * Another program's request, with these credentials instead of its own. Resolves with any answer; a 401 is tried once
+   * more with newer credentials. Rejects with a KubeError when there is none, and after `close`.
+   */
+  async forward(request: ForwardRequest): Promise<ForwardedAnswer> {
+    const linked = linkAbort(request.signal);
+    const onClose = (): void => linked.abort(asError(this.signal.reason));
+    this.signal.addEventListener('abort', onClose, { once: true });
+    const unlink = (): void => {
+      linked.unlink();
+      this.signal.removeEventListener('abort', onClose);
+    };
+    try {
+      this.signal.throwIfAborted();
+      return await this.#observed({ method: request.method, path: request.path }, async (span) => {
+        const response = await this.#forwardOnce({ ...request, signal: linked.signal });
+        span.setAttribute(STATUS_ATTRIBUTE, response.statusCode);
+        response.body.once('close', unlink);
+        return { status: response.statusCode, headers: response.headers, body: response.body };
+      });
+    } catch (error) {
+      unlink();
+      throw error;
+    }
+  }
+
+  async #forwardOnce(request: ForwardRequest): Promise<Dispatcher.ResponseData> {
+    const version = this.#version;
+    const response = await this.#exchange.forward(request, this.#current);
+    if (response.statusCode !== 401 || !(await this.#renew(version, request.signal))) return response;
+    response.body.destroy();
+    return this.#exchange.forward(request, this.#current);
+  }
+
   /** Tries until it works, patience ends or the signal aborts. */
   async #persist<T>(patience: Patience, signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -229,7 +266,10 @@ export class Connection {
     }
   }
 
-  async #observed<T>(request: ApiRequest, run: (span: Span) => Promise<T>): Promise<T> {
+  async #observed<T>(
+    request: { readonly method: string; readonly path: string },
+    run: (span: Span) => Promise<T>,
+  ): Promise<T> {
     const template = pathTemplate(request.path);
     // Semantic conventions for HTTP clients, but for url.full: the names of objects would be in it.
     const attributes = {

@@ -19,7 +19,8 @@ export type KubeErrorCode =
   | 'ConnectionClosed'
   | 'KubeconfigInvalid'
   | 'ExecPluginRefused'
-  | 'FileReferenceRefused';
+  | 'FileReferenceRefused'
+  | 'WriteRefused';
 
 /**
  * What a caller does: `retry` the same call later (after `retryAfterMs` when the server named a time); `refresh` what it
@@ -164,6 +165,12 @@ export class ExecPluginRefusedError extends KubeError {
 export class FileReferenceRefusedError extends KubeError {
   readonly code = 'FileReferenceRefused';
   readonly handling = 'never';
+}
+
+/** This side's own guard (ConnectionOptions.guard) let a write not through: nothing was sent. `cause` says why. */
+export class WriteRefusedError extends KubeError {
+  readonly code = 'WriteRefused';
+  readonly handling = 'refresh';
 }
 
 /** True for a KubeError of one of the codes. */

@@ -1,16 +1,22 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Counter } from 'prom-client';
 import type { Dispatcher } from 'undici';
 import { counter, injectTrace } from '../telemetry/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
+import { nameOf } from './api-request.ts';
 import type { ApiAnswer, ApiRequest } from './api-request.ts';
+import type { WriteGuard } from './connection-options.ts';
 import type { Credentials } from './credentials.ts';
-import { isKubeError } from './errors.ts';
+import { WriteRefusedError, isKubeError } from './errors.ts';
 import type { KubeError } from './errors.ts';
 import type { ClusterAccess } from './kubeconfig.ts';
 import { withQuery } from './paths.ts';
 import type { Sockets } from './sockets.ts';
 import { errorFromResponse } from './status.ts';
+import type { Asked } from './status.ts';
+import type { ForwardRequest } from './forward.ts';
 import { wireError } from './transport.ts';
+import type { WireRequest } from './transport.ts';
 
 /** What a request is sent with; changes when credentials are swapped. */
 export interface Identity {
@@ -22,7 +28,11 @@ export interface ExchangeOptions {
   readonly clusterName: string;
   readonly userAgent: string;
   readonly telemetry: Telemetry;
+  readonly guard?: WriteGuard;
 }
+
+/** Kubernetes API groups whose POSTs ask and change nothing: TokenReview, SubjectAccessReview. */
+const REVIEWS = /^\/apis\/(authentication|authorization)\.k8s\.io\//;
 
 /** One request and its answer on the wire: headers, errors and the metric; no second try. */
 export class Exchange {
@@ -74,6 +84,27 @@ export class Exchange {
     return response;
   }
 
+  /** Sends another program's request as it is; resolves with any answer, whose body is the caller's to read or destroy. */
+  async forward(request: ForwardRequest, { access, credentials }: Identity): Promise<Dispatcher.ResponseData> {
+    const asked = { ...request, path: request.path.split('?', 1)[0] ?? '', body: undefined };
+    try {
+      const auth = await credentials.current(request.signal);
+      const response = await this.#sockets.for({ access, cert: auth.cert, key: auth.key }).send({
+        ...request,
+        headers: { ...request.headers, ...auth.headers },
+        // What the program waits for is its own affair: it may be a watch of something that rests.
+        idleLimitMs: 0,
+        ...this.#lastWord(asked),
+      });
+      this.#count(asked, String(response.statusCode));
+      return response;
+    } catch (error) {
+      const told = wireError(error, asked, request.signal);
+      this.#count(asked, isKubeError(told) ? told.code : 'Aborted');
+      throw told;
+    }
+  }
+
   async #send(
     request: ApiRequest,
     { access, credentials }: Identity,
@@ -86,7 +117,26 @@ export class Exchange {
       headers: { ...this.#headers(request), ...auth.headers },
       body: request.body,
       ...limits,
+      ...this.#lastWord(request),
     });
+  }
+
+  /** The guard is asked after every wait, that for a socket included: a process may have been stopped in it for any time. */
+  #lastWord(request: Asked): Pick<WireRequest, 'beforeSend'> {
+    const { guard } = this.#options;
+    if (guard === undefined || request.method === 'GET' || REVIEWS.test(request.path)) return {};
+    const ask = (): void => {
+      try {
+        guard(request);
+      } catch (cause) {
+        const why = cause instanceof Error ? cause.message : String(cause);
+        throw new WriteRefusedError(`${nameOf(request)}: not sent: ${why}`, { cause });
+      }
+    };
+    // No socket is made for what must not be sent.
+    ask();
+    // A socket calls in the context of whoever used it last.
+    return { beforeSend: AsyncLocalStorage.bind(ask) };
   }
 
   async #refusal(request: ApiRequest, response: Dispatcher.ResponseData, signal: AbortSignal): Promise<KubeError> {
@@ -112,7 +162,7 @@ export class Exchange {
     return headers;
   }
 
-  #count(request: ApiRequest, code: string): void {
+  #count(request: Asked & { readonly verb?: string }, code: string): void {
     const verb = request.verb ?? request.method.toLowerCase();
     this.#requests.inc({ cluster: this.#options.clusterName, verb, code });
   }

@@ -12,9 +12,17 @@ export type { BackoffOptions } from './backoff.ts';
 export { formatDuration, parseDuration } from './duration.ts';
 export { Connection } from './connection.ts';
 export { DEFAULT_REQUEST_TIMEOUT_MS } from './connection-options.ts';
-export type { ConnectionOptions, InClusterOptions, SwapOutcome, UnauthorizedHook } from './connection-options.ts';
+export type {
+  ConnectionOptions,
+  InClusterOptions,
+  SwapOutcome,
+  UnauthorizedHook,
+  WriteGuard,
+} from './connection-options.ts';
 export type { ApiAnswer, ApiRequest, StreamRequest } from './api-request.ts';
 export type { ApiStream } from './api-stream.ts';
+export { answeredHeaders, forwardedHeaders } from './forward.ts';
+export type { ForwardedAnswer, ForwardRequest } from './forward.ts';
 export { RestClient } from './rest-client.ts';
 export { ApiDiscovery } from './discovery.ts';
 export type { DiscoveryOptions } from './discovery.ts';

@@ -25,10 +25,12 @@ export interface WireRequest {
   /** With the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   readonly signal: AbortSignal;
   /** Longest silence within the body, milliseconds; 0: no limit. */
   readonly idleLimitMs: number;
+  /** Called when a socket is there and the request is about to go on it; what it throws is what the request fails with. */
+  readonly beforeSend?: () => void;
 }
 
 /**
@@ -79,7 +81,9 @@ export class Transport {
   async send(request: WireRequest): Promise<Dispatcher.ResponseData> {
     this.#running += 1;
     try {
-      const response = await this.#dispatcher.request({
+      const { beforeSend } = request;
+      const asking = beforeSend === undefined ? this.#dispatcher : this.#dispatcher.compose(askingLast(beforeSend));
+      const response = await asking.request({
         origin: this.#origin,
         path: this.#basePath + request.path,
         method: request.method,
@@ -125,6 +129,25 @@ export class Transport {
     this.#onIdle = undefined;
     onIdle?.();
   }
+}
+
+/**
+ * undici keeps a request until a socket is there, which may take any time: what is to be asked at the last moment is asked
+ * when it begins to send.
+ */
+function askingLast(ask: () => void): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) => {
+    const start = handler.onRequestStart?.bind(handler);
+    handler.onRequestStart = (controller, context) => {
+      start?.(controller, context);
+      try {
+        ask();
+      } catch (error) {
+        controller.abort(asError(error));
+      }
+    };
+    return dispatch(options, handler);
+  };
 }
 
 function makeDispatcher({ access, cert, key }: TransportAccess, options: TransportOptions): Dispatcher {

@@ -5,7 +5,7 @@ import type { ClusterName } from '../runtime/index.ts';
 
 export type Unlock = () => void;
 
-/** Of one process: two never act on one cluster (leader election). Locks end with their holders, so none is ever stale. */
+/** Of one process: two never act on one cluster (leader election, sharding). Locks end with their holders, so none is ever stale. */
 export class ReleaseLocks {
   /** The end of whoever holds the lock or waits for it last. */
   readonly #tails = new Map<string, Promise<void>>();

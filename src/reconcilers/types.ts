@@ -4,7 +4,7 @@
  */
 import type { DriftMode, HelmReleaseProxy } from '../api/index.ts';
 import type { ChartStore, HelmEngine, ReleaseReader, ReleaseSummary, ValuesRenderer } from '../helm/index.ts';
-import type { Cluster, EventRecorder, Fleet, ReconcileContext } from '../runtime/index.ts';
+import type { Cluster, EventRecorder, Fleet, ReconcileContext, Sharding } from '../runtime/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 
 export interface ReconcilerOptions {
@@ -45,6 +45,8 @@ export interface ReconcilerDependencies {
   readonly events: EventRecorder;
   readonly telemetry: Telemetry;
   readonly options: ReconcilerOptions;
+  /** Several replicas share the work; absent: this one does all. */
+  readonly sharding?: Sharding;
 }
 
 /** What a strategy sees of one release. Connected: the cluster is engaged. */

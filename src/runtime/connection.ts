@@ -1,4 +1,4 @@
-import type { Discovery, KubeClient, WatchSet } from '../kube/index.ts';
+import type { Discovery, ForwardedAnswer, ForwardRequest, KubeClient, WatchSet } from '../kube/index.ts';
 import type { ClusterName, ConnectionSpec } from './types.ts';
 
 /**
@@ -15,6 +15,8 @@ export interface ClusterConnection {
   swap(spec: ConnectionSpec): void;
   /** A self-contained kubeconfig with the newest credentials. */
   kubeconfig(): string;
+  /** Another program's request with these credentials; see Connection.forward. */
+  forward?(request: ForwardRequest): Promise<ForwardedAnswer>;
   /** Drops all sockets, e.g. half-open ones; later calls open new ones. */
   reset(why: string): void;
   /** Stops watches, drops sockets. Idempotent. */

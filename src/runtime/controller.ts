@@ -24,7 +24,20 @@ import { Origins } from './origins.ts';
 import { ParkingLot } from './parking-lot.ts';
 import { QueueMetrics } from './queue-metrics.ts';
 import type { ReconcileResult } from './queue-metrics.ts';
-import type { Cluster, ClusterName, Enqueuer, Fleet, Priority, Reconciler, Request, Runnable } from './types.ts';
+import { ShardDispatch } from './sharding/dispatch.ts';
+import type { ShardedWork } from './sharding/dispatch.ts';
+import type { Permit } from './sharding/types.ts';
+import type {
+  Cluster,
+  ClusterName,
+  Enqueuer,
+  Fleet,
+  Priority,
+  Reconciler,
+  Request,
+  Result,
+  Runnable,
+} from './types.ts';
 import { WorkQueue } from './work-queue.ts';
 import type { Outcome, WorkQueueOptions } from './work-queue.ts';
 
@@ -47,6 +60,8 @@ export interface ControllerOptions extends Pick<
   readonly name: string;
   readonly reconciler: Reconciler;
   readonly telemetry: Telemetry;
+  /** Several replicas share the work: what of it this one may do. Absent: all. */
+  readonly sharding?: ShardedWork;
   /** Where the clusters of requests are known. Absent: a controller of the management cluster alone. */
   readonly fleet?: Fleet;
   readonly sources?: readonly Source[];
@@ -78,6 +93,7 @@ export class Controller implements Runnable, Enqueuer {
   readonly #queue: WorkQueue;
   readonly #metrics: QueueMetrics;
   readonly #parked: ParkingLot;
+  readonly #dispatch: ShardDispatch | undefined;
   readonly #origins = new Origins();
   readonly #log: Logger;
   /** Aborts what runs, when the grace of a stop is over. */
@@ -91,11 +107,12 @@ export class Controller implements Runnable, Enqueuer {
     this.#log = options.telemetry.log.with({ controller: options.name });
     this.#metrics = new QueueMetrics(options.telemetry.metrics, options.name, places);
     this.#parked = new ParkingLot((cluster, count) => this.#metrics.parked(cluster, count));
+    this.#dispatch = options.sharding && new ShardDispatch(options.sharding, ({ request }) => this.enqueue(request));
     this.#queue = new WorkQueue({
       ...options,
       lanes,
       metrics: this.#metrics,
-      work: async (request, failures) => this.#traced(request, failures),
+      work: async (request, failures) => this.#permitted(request, failures),
       onBug: (err) => this.#log.error('the queue met an error of its own', { err }),
     });
   }
@@ -122,6 +139,7 @@ export class Controller implements Runnable, Enqueuer {
   }
 
   enqueue(request: Request, options: { priority?: Priority; afterMs?: number } = {}): void {
+    if (this.#dispatch?.keeps(request) === true) return;
     if ((options.afterMs ?? 0) <= 0) this.#parked.take(request);
     this.#origins.note(request);
     this.#queue.add(request, options.priority, options.afterMs);
@@ -131,6 +149,7 @@ export class Controller implements Runnable, Enqueuer {
   async run(signal: AbortSignal): Promise<void> {
     using feeding = linkSignals(signal);
     let unregister: (() => void) | undefined;
+    const deaf = this.#dispatch?.listen();
     try {
       await this.#sync(feeding.signal);
       unregister = this.#options.fleet?.register({
@@ -147,6 +166,7 @@ export class Controller implements Runnable, Enqueuer {
     } finally {
       feeding.abort(new StoppingError(this.name));
       unregister?.();
+      deaf?.();
       await this.#drain(signal.reason instanceof LeadershipLostError ? 0 : this.#options.graceMs);
     }
   }
@@ -171,8 +191,16 @@ export class Controller implements Runnable, Enqueuer {
     for (const { request, priority } of this.#parked.takeAll(cluster)) this.#queue.add(request, priority);
   }
 
+  async #permitted(request: Request, failures: number): Promise<Outcome> {
+    if (this.#dispatch === undefined) return this.#traced(request, failures);
+    using permit = this.#dispatch.enter(request);
+    // It was ours when it was asked for; it comes back when it is again.
+    if (permit === undefined) return { type: 'done' };
+    return await this.#dispatch.run(permit, async () => this.#traced(request, failures, permit));
+  }
+
   /** In the trace of whoever asked for it. */
-  async #traced(request: Request, failures: number): Promise<Outcome> {
+  async #traced(request: Request, failures: number, permit?: Permit): Promise<Outcome> {
     const attributes: Attributes = {
       [CLUSTER_ATTRIBUTE]: request.cluster,
       [NAMESPACE_ATTRIBUTE]: request.namespace,
@@ -181,22 +209,25 @@ export class Controller implements Runnable, Enqueuer {
     };
     const start = { origin: this.#origins.take(request), attributes };
     return inTrace(this.#options.telemetry.tracer, `reconcile ${this.name}`, start, async () =>
-      this.#work(request, failures),
+      this.#work(request, failures, permit),
     );
   }
 
-  async #work(request: Request, failures: number): Promise<Outcome> {
+  async #work(request: Request, failures: number, permit: Permit | undefined): Promise<Outcome> {
     const log = this.#log.with({
       cluster: request.cluster,
       namespace: request.namespace,
       name: request.name,
     });
     const cluster = this.#engagement(request.cluster);
-    using linked = linkSignals(this.#halt.signal, cluster?.signal);
+    using linked = linkSignals(permit?.signal, this.#halt.signal, cluster?.signal);
     const limit = this.#limit(request, linked);
     try {
-      return await this.#reconcile(request, { signal: linked.signal, log, failures });
+      const result = await this.#options.reconciler.reconcile(request, { signal: linked.signal, log, failures });
+      return this.#lost(request, permit, log) ?? this.#succeeded(request, result);
     } catch (error) {
+      const lost = this.#lost(request, permit, log);
+      if (lost !== undefined) return lost;
       return this.#onError(request, linked.signal.aborted ? reasonOf(linked.signal) : error, {
         log,
         failures,
@@ -207,13 +238,17 @@ export class Controller implements Runnable, Enqueuer {
     }
   }
 
-  async #reconcile(
-    request: Request,
-    context: { signal: AbortSignal; log: Logger; failures: number },
-  ): Promise<Outcome> {
-    const result = await this.#options.reconciler.reconcile(request, context);
+  #succeeded(request: Request, result: Result): Outcome {
     if (result.requeueAfterMs === undefined) return this.#end(request, 'success', { type: 'done' });
     return this.#end(request, 'requeue_after', { type: 'later', afterMs: result.requeueAfterMs });
+  }
+
+  /** Another replica has, or will have, this work: whatever came of it here says nothing, and its last writes may be missing. */
+  #lost(request: Request, permit: Permit | undefined, log: Logger): Outcome | undefined {
+    if (permit === undefined || permit.valid || this.#dispatch === undefined) return undefined;
+    log.info('this replica does not hold the cluster any more; the work is left to the one that does');
+    const again = !this.#dispatch.keeps(request);
+    return this.#end(request, again ? 'requeue' : 'parked', { type: again ? 'again' : 'done' });
   }
 
   #limit(request: Request, linked: LinkedSignal): NodeJS.Timeout {

@@ -1,4 +1,4 @@
-import type { Discovery, KubeClient, WatchSet } from '../kube/index.ts';
+import type { Discovery, KubeClient, WatchSet, ForwardedAnswer, ForwardRequest } from '../kube/index.ts';
 import type { ClusterConnection } from './connection.ts';
 import { ClusterGoneError } from './errors.ts';
 import type { Cluster, ClusterName } from './types.ts';
@@ -43,6 +43,11 @@ export class EngagedCluster implements Cluster {
 
   kubeconfig(): string {
     return this.connection.kubeconfig();
+  }
+
+  async forward(request: ForwardRequest): Promise<ForwardedAnswer> {
+    if (this.connection.forward === undefined) throw new TypeError('this connection forwards nothing');
+    return this.connection.forward(request);
   }
 
   /** False when another cluster answers than the one engaged. A UID seen for the first time is kept. */

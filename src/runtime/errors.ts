@@ -12,6 +12,7 @@ import type { ClusterName, NotConnectedReason } from './types.ts';
  * | CAPSTAN_CLUSTER_GONE | ClusterGoneError | reason of a signal: the engagement that the work ran for is over |
  * | CAPSTAN_STOPPING | StoppingError | reason of a signal: the process is stopping |
  * | CAPSTAN_LEADERSHIP_LOST | LeadershipLostError | ends the process: another replica acts now |
+ * | CAPSTAN_SHARD_LOST | ShardLostError | ends quietly: another replica does the work, or this one does once it holds the cluster again |
  * | CAPSTAN_STARTUP_TIMEOUT | StartupTimeoutError | ends the process: something did not come up in time |
  * | CAPSTAN_RUNNABLE_ENDED | RunnableEndedError | ends the process: a part that must run for ever has ended |
  * | CAPSTAN_INVALID_CLUSTER_NAME | InvalidClusterNameError | mends the program: a bad name was given |
@@ -77,6 +78,17 @@ export class StoppingError extends RuntimeError {
 
 export class LeadershipLostError extends RuntimeError {
   readonly code = 'CAPSTAN_LEADERSHIP_LOST';
+}
+
+/** Reason of a permit's signal, and of the refusal of a write without a fence. */
+export class ShardLostError extends RuntimeError {
+  readonly code = 'CAPSTAN_SHARD_LOST';
+  readonly cluster: ClusterName;
+
+  constructor(cluster: ClusterName, why: string) {
+    super(`this replica does not serve cluster ${cluster} any more: ${why}`);
+    this.cluster = cluster;
+  }
 }
 
 export class StartupTimeoutError extends RuntimeError {

@@ -3,7 +3,7 @@ import type { Counter, Gauge } from 'prom-client';
 import { counter, forgetCluster, gauge } from '../telemetry/index.ts';
 import type { Logger, Telemetry } from '../telemetry/index.ts';
 import { aborted, settledWithin } from './abort.ts';
-import { LOCAL_CLUSTER, prefixedClusterName } from './cluster-name.ts';
+import { clusterName, LOCAL_CLUSTER, prefixedClusterName } from './cluster-name.ts';
 import { RecordBook } from './cluster-records.ts';
 import type { ClusterRecords } from './cluster-records.ts';
 import type { ConnectionFactory } from './connection.ts';
@@ -11,6 +11,12 @@ import { describeState } from './debug-cluster.ts';
 import { ClusterNotConnectedError, ClusterNotFoundError } from './errors.ts';
 import { say, tell } from './fleet-news.ts';
 import type { ClusterChange } from './fleet-news.ts';
+import { prefixedSink } from './prefixed.ts';
+import { FleetShards } from './sharding/fleet-shards.ts';
+import { identify } from './sharding/identify.ts';
+import { NOT_MY_SHARD, plainSink } from './sharding/sharded-sink.ts';
+import type { EngagementSink } from './sharding/sharded-sink.ts';
+import type { Shards } from './sharding/types.ts';
 import { supervisionDefaults } from './supervision-options.ts';
 import type { SupervisionOptions } from './supervision-options.ts';
 import { Supervisor } from './supervisor.ts';
@@ -22,6 +28,7 @@ import type {
   ClusterSink,
   ClusterState,
   Fleet,
+  NotConnectedReason,
   Provider,
   Runnable,
 } from './types.ts';
@@ -31,15 +38,28 @@ export interface FleetOptions {
   readonly telemetry: Telemetry;
   readonly supervision?: Partial<SupervisionOptions>;
   readonly random?: () => number;
+  /** Several replicas share the clusters: only what this one serves is engaged. All are known (`records`). */
+  readonly shards?: Shards;
 }
 
 const PHASES: readonly ClusterState['phase'][] = ['discovered', 'connecting', 'engaged', 'degraded'];
 /** On stop: sockets have so long to close. */
 const STOP_GRACE_MS = 5_000;
 
-interface Member {
-  readonly supervisor: Supervisor;
+/** No attempt to connect has failed. */
+const CONNECTING: NotConnectedReason = { code: 'Connecting', message: 'connecting' };
+/** Whose the name LOCAL_CLUSTER is. */
+const LOCAL_OWNER = { name: 'the management cluster' } as const;
+
+/** Who declares, and whether his clusters' names carry his own. */
+interface Source {
   readonly provider: Provider;
+  readonly prefixed: boolean;
+}
+
+/** A declared cluster; without a supervisor, another replica serves it. */
+interface Member extends Source {
+  supervisor?: Supervisor;
 }
 
 /**
@@ -57,6 +77,7 @@ export class SupervisedFleet implements Fleet, Runnable {
   readonly #awares = new Set<Required<Aware>>();
   readonly #records: RecordBook;
   readonly #slots: PQueue;
+  readonly #sharded: FleetShards | undefined;
   readonly #log: Logger;
   readonly #phases: Gauge<'phase'>;
   readonly #transitions: Counter<'cluster' | 'from' | 'to'>;
@@ -73,6 +94,7 @@ export class SupervisedFleet implements Fleet, Runnable {
     });
     this.#phases = gauge(metrics, 'capstan_clusters', 'Clusters of the fleet by phase', ['phase']);
     for (const phase of PHASES) this.#phases.set({ phase }, 0);
+    this.#sharded = options.shards && new FleetShards(options.shards, metrics);
     this.#transitions = counter(
       metrics,
       'capstan_cluster_transitions_total',
@@ -87,29 +109,48 @@ export class SupervisedFleet implements Fleet, Runnable {
   }
 
   get(name: ClusterName): Cluster {
+    // By the clock, at each hand-out: what is engaged still may be another's by now.
+    if (this.#sharded?.shards.serves(name) === false) throw new ClusterNotConnectedError(name, NOT_MY_SHARD);
     const state = this.state(name);
+    if (state?.phase === 'engaged') return state.cluster;
+    throw this.#whyNot(name, state);
+  }
+
+  #whyNot(name: ClusterName, state: Exclude<ClusterState, { phase: 'engaged' }> | undefined): Error {
     switch (state?.phase) {
       case undefined:
+        return this.#members.has(name)
+          ? new ClusterNotConnectedError(name, CONNECTING)
+          : new ClusterNotFoundError(name);
       case 'disengaged':
-        throw new ClusterNotFoundError(name);
-      case 'engaged':
-        return state.cluster;
+        return new ClusterNotFoundError(name);
       case 'discovered':
       case 'degraded':
-        throw new ClusterNotConnectedError(name, state.reason);
+        return new ClusterNotConnectedError(name, state.reason);
       case 'connecting':
-        throw new ClusterNotConnectedError(name, state.lastError ?? { code: 'Connecting', message: 'connecting' });
+        return new ClusterNotConnectedError(name, state.lastError ?? CONNECTING);
+    }
+  }
+
+  async identify(name: ClusterName, signal: AbortSignal): Promise<string | undefined> {
+    const spec = this.#sharded?.specOf(name);
+    if (spec === undefined) return this.get(name).uid;
+    const { factory, telemetry } = this.#options;
+    try {
+      return await identify(name, spec, { factory, limitMs: this.#supervision.connectTimeoutMs, signal });
+    } finally {
+      if (this.state(name) === undefined) await forgetCluster(telemetry.metrics, name);
     }
   }
 
   state(name: ClusterName): ClusterState | undefined {
-    return this.#members.get(name)?.supervisor.state;
+    return this.#members.get(name)?.supervisor?.state;
   }
 
   states(): ReadonlyMap<ClusterName, ClusterState> {
     const states = new Map<ClusterName, ClusterState>();
     for (const [name, { supervisor }] of this.#members)
-      if (supervisor.state !== undefined) states.set(name, supervisor.state);
+      if (supervisor?.state !== undefined) states.set(name, supervisor.state);
     return states;
   }
 
@@ -135,19 +176,23 @@ export class SupervisedFleet implements Fleet, Runnable {
 
   /** Where `provider` declares. With `prefix`, its clusters are named `provider#name`: needed as soon as there are several providers. */
   sink(provider: Provider, options: { prefix?: boolean } = {}): ClusterSink {
-    const fullName = (name: ClusterName): ClusterName =>
-      options.prefix === true ? prefixedClusterName(provider.name, name) : name;
-    return {
-      discover: (name, reason, about) => this.#declare(provider, fullName(name), name, about)?.discover(reason),
-      engage: (name, spec, about) => this.#declare(provider, fullName(name), name, about)?.engage(spec),
-      disengage: (name, reason) => this.#remove(provider, fullName(name), reason),
+    const source: Source = { provider, prefixed: options.prefix === true };
+    const side: EngagementSink = {
+      declared: (name, about) => this.#declared(source, name, about),
+      discover: (name, reason) => this.#supervisorOf(provider, name)?.discover(reason),
+      engage: (name, spec) => this.#supervisorOf(provider, name)?.engage(spec),
+      withdraw: (name, reason) => this.#withdraw(provider, name, reason),
+      disengage: (name, reason) => this.#remove(provider, name, reason),
     };
+    const sink = this.#sharded?.sink(side) ?? plainSink(side);
+    return source.prefixed ? prefixedSink(sink, (bare) => prefixedClusterName(provider.name, bare)) : sink;
   }
 
   /** Resolves after `signal` aborted, every engagement has ended and sockets are closed. */
   async run(signal: AbortSignal): Promise<void> {
     await aborted(signal);
     this.#stopped = true;
+    this.#sharded?.close();
     for (const supervisor of this.#alive) supervisor.remove('the fleet stops', true);
     this.#members.clear();
     const ended = Promise.allSettled([...this.#alive].map(async (supervisor) => supervisor.done));
@@ -155,30 +200,32 @@ export class SupervisedFleet implements Fleet, Runnable {
     await Promise.allSettled(this.#tidying);
   }
 
-  #declare(
-    provider: Provider,
-    name: ClusterName,
-    bareName: ClusterName,
-    about: ClusterAbout | undefined,
-  ): Supervisor | undefined {
-    const supervisor = this.#supervisorOf(provider, name, bareName);
-    if (supervisor !== undefined) this.#records.put(name, provider.name, about);
-    return supervisor;
-  }
-
-  #supervisorOf(provider: Provider, name: ClusterName, bareName: ClusterName): Supervisor | undefined {
-    if (this.#stopped) return undefined;
-    const member = this.#members.get(name);
-    if (member?.provider === provider) return member.supervisor;
-    if (member !== undefined || name === LOCAL_CLUSTER) {
-      const owner = member === undefined ? 'the management cluster' : `provider ${member.provider.name}`;
-      this.#log.error('a declaration is ignored: the name is taken', { cluster: name, provider: provider.name, owner });
-      return undefined;
+  /** False when the name is another provider's. */
+  #declared(source: Source, name: ClusterName, about: ClusterAbout | undefined): boolean {
+    const { provider } = source;
+    if (this.#stopped) return false;
+    const owner = name === LOCAL_CLUSTER ? LOCAL_OWNER : this.#members.get(name)?.provider;
+    if (owner !== undefined && owner !== provider) {
+      this.#log.error('a declaration is ignored: the name is taken', {
+        cluster: name,
+        provider: provider.name,
+        owner: owner === LOCAL_OWNER ? owner.name : `provider ${owner.name}`,
+      });
+      return false;
     }
-    return this.#add(provider, name, bareName);
+    if (owner === undefined) this.#members.set(name, { ...source });
+    this.#records.put(name, provider.name, about);
+    return true;
   }
 
-  #add(provider: Provider, name: ClusterName, bareName: ClusterName): Supervisor {
+  #supervisorOf(provider: Provider, name: ClusterName): Supervisor | undefined {
+    const member = this.#members.get(name);
+    if (this.#stopped || member?.provider !== provider) return undefined;
+    return (member.supervisor ??= this.#supervise(member, name));
+  }
+
+  #supervise({ provider, prefixed }: Source, name: ClusterName): Supervisor {
+    const bareName = prefixed ? clusterName(name.slice(provider.name.length + 1)) : name;
     const log = this.#log.with({ cluster: name });
     const supervisor: Supervisor = new Supervisor(name, {
       factory: this.#options.factory,
@@ -192,7 +239,6 @@ export class SupervisedFleet implements Fleet, Runnable {
         return provider.refresh !== undefined;
       },
     });
-    this.#members.set(name, { supervisor, provider });
     this.#alive.add(supervisor);
     const tidy = this.#tidyUp(supervisor).finally(() => this.#tidying.delete(tidy));
     this.#tidying.add(tidy);
@@ -205,14 +251,23 @@ export class SupervisedFleet implements Fleet, Runnable {
     // Gone from the map before anybody is told: a party that asks is told "not found".
     this.#members.delete(name);
     this.#records.remove(name);
-    member.supervisor.remove(reason);
+    member.supervisor?.remove(reason);
+  }
+
+  /** Another replica serves it: here it stays known. */
+  #withdraw(provider: Provider, name: ClusterName, reason: string): void {
+    const member = this.#members.get(name);
+    if (member?.provider !== provider) return;
+    const { supervisor } = member;
+    delete member.supervisor;
+    supervisor?.remove(reason);
   }
 
   /** By identity: the name may belong to a successor by now, and then its metrics stay. */
   async #tidyUp(supervisor: Supervisor): Promise<void> {
     await supervisor.done;
     this.#alive.delete(supervisor);
-    if (this.#stopped || this.#members.has(supervisor.name)) return;
+    if (this.#stopped || this.#members.get(supervisor.name)?.supervisor !== undefined) return;
     await forgetCluster(this.#options.telemetry.metrics, supervisor.name);
   }
 

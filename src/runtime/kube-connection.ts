@@ -1,23 +1,27 @@
 import { ApiDiscovery, Connection, RestClient, SharedWatchSet } from '../kube/index.ts';
-import type { ConnectionOptions } from '../kube/index.ts';
+import type { ConnectionOptions, WriteGuard } from '../kube/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import type { ClusterConnection, ConnectionFactory, ConnectionHooks } from './connection.ts';
-import type { ConnectionSpec } from './types.ts';
+import type { ClusterName, ConnectionSpec } from './types.ts';
 
 export interface KubeConnectionOptions extends Pick<
   ConnectionOptions,
   'allowExec' | 'allowFiles' | 'http2' | 'userAgent' | 'requestTimeoutMs'
 > {
   readonly telemetry: Telemetry;
+  /** Of each cluster's connection. */
+  readonly guardOf?: (name: ClusterName) => WriteGuard;
 }
 
 /** The real factory: connections of the room `kube`. */
 export function kubeConnectionFactory(options: KubeConnectionOptions): ConnectionFactory {
+  const { guardOf, ...common } = options;
   return {
     open: (name, spec, hooks) => {
       const connection = Connection.fromKubeconfig(spec.kubeconfig, {
-        ...options,
+        ...common,
         clusterName: name,
+        ...(guardOf === undefined ? {} : { guard: guardOf(name) }),
         ...(spec.context === undefined ? {} : { context: spec.context }),
       });
       return clusterConnection(connection, hooks);
@@ -39,6 +43,7 @@ export function clusterConnection(connection: Connection, hooks?: ConnectionHook
       connection.swap(spec.kubeconfig, spec.context);
     },
     kubeconfig: () => connection.kubeconfig(),
+    forward: async (request) => connection.forward(request),
     reset: (why) => connection.reset(why),
     close: async () => {
       await watches.close();

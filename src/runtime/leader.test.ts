@@ -201,6 +201,62 @@ describe('a leader', () => {
   });
 });
 
+describe('candidates that share a Lease', () => {
+  function member(): LeaderElector {
+    const { telemetry } = test;
+    const base = { client: store.client, telemetry, namespace: 'ns', leaseName: 'lease', random: () => 0.5 };
+    return new LeaderElector({ ...base, identity: 'group', shared: true });
+  }
+
+  it('lead together, and keep others away for as long as one of them lives', async () => {
+    const [first, second] = [member(), member()];
+    await first.acquire(end().signal);
+    await second.acquire(end().signal);
+    const [ends, lives] = [end(), end()];
+    const holding = [first.hold(ends.signal), second.hold(lives.signal)];
+    const outsider = leads(elector('outsider'), end().signal);
+    await after(60_000);
+    ends.abort();
+    await holding[0];
+    await after(60_000);
+    expect(outsider.led()).toBe(false);
+    expect(spec()).toMatchObject({ holderIdentity: 'group', leaseTransitions: 0 });
+    lives.abort();
+    await holding[1];
+    await after(14_000);
+    expect(outsider.led()).toBe(false);
+    await after(10_000);
+    expect(outsider.led()).toBe(true);
+  });
+
+  it('do not write what another has written just before', async () => {
+    const members = [member(), member(), member()];
+    for (const each of members) await each.acquire(end().signal);
+    for (const each of members) each.hold(end().signal).catch(() => undefined);
+    const before = store.calls.filter((call) => call.startsWith('replace')).length;
+    await after(60_000);
+    const writes = store.calls.filter((call) => call.startsWith('replace')).length - before;
+    expect(writes).toBeGreaterThan(4);
+    expect(writes).toBeLessThan(45);
+  });
+
+  it('go on after they could reach nobody for long, unless another took the Lease meanwhile', async () => {
+    const me = member();
+    await me.acquire(end().signal);
+    const holding = me.hold(end().signal).catch((error: unknown) => error);
+    store.before = () => {
+      throw new NetworkError('refused');
+    };
+    await after(60_000);
+    store.before = () => undefined;
+    await after(5_000);
+    expect(spec()).toMatchObject({ holderIdentity: 'group', renewTime: '2026-01-02T03:05:09.000000Z' });
+    write('other', '2026-01-02T03:06:06.000000Z');
+    await after(2_000);
+    expect(await holding).toBeInstanceOf(LeadershipLostError);
+  });
+});
+
 it('refuses times that do not fit together', () => {
   const { telemetry } = test;
   const base = { client: store.client, telemetry, namespace: 'ns', leaseName: 'lease', identity: 'me' };

@@ -16,6 +16,11 @@ export interface LeaderElectionOptions {
   readonly leaseName: string;
   /** Of this process, unique among the candidates. */
   readonly identity: string;
+  /**
+   * Several processes hold the Lease together under this one identity: a renewal by any of them counts for all, and it is
+   * not given back, since the others go on. It keeps others away; what each of them may do is not told by it.
+   */
+  readonly shared?: boolean;
   /** Others wait for so long after the last renewal that they saw; 15 s. */
   readonly leaseDurationMs?: number;
   /** Leadership is given up when no renewal succeeded for so long; 10 s. Shorter than the duration: we stop before others start. */
@@ -99,7 +104,8 @@ export class LeaderElector {
         await pause(this.#retryMs, signal);
         if (isAborted(signal)) break;
         const startedAt = performance.now();
-        const leftMs = renewedAt + this.#deadlineMs - startedAt;
+        // Who shares it stops by other means when it can reach nobody, and asks again whether others are still held off.
+        const leftMs = this.#options.shared === true ? CALL_LIMIT_MS : renewedAt + this.#deadlineMs - startedAt;
         if (leftMs <= 0) throw this.#lost('it could not be renewed in time');
         const outcome = await this.#try(signal, Math.min(CALL_LIMIT_MS, leftMs));
         if (outcome === 'mine') renewedAt = startedAt;
@@ -108,7 +114,7 @@ export class LeaderElector {
     } finally {
       this.#status.set({ name: this.#options.leaseName }, 0);
     }
-    await this.#release();
+    if (this.#options.shared !== true) await this.#release();
   }
 
   #lost(why: string): LeadershipLostError {
@@ -135,11 +141,19 @@ export class LeaderElector {
       this.#observe(await client.create<Lease>(LEASES, { ...KIND, ...created }, { signal, timeoutMs }));
       return 'mine';
     }
+    const before = this.#seen?.version;
     this.#observe(lease);
+    if (this.#isRenewed(lease, before)) return 'mine';
     if (!this.#mayTake(lease)) return 'theirs';
     const taken = { ...lease, ...KIND, spec: this.#spec(lease.spec) };
     this.#observe(await client.replace<Lease>(LEASES, taken, { signal, timeoutMs }));
     return 'mine';
+  }
+
+  /** By another process that holds it with us, since we last looked. */
+  #isRenewed({ metadata, spec }: Lease, before: string | undefined): boolean {
+    if (this.#options.shared !== true || before === undefined) return false;
+    return spec?.holderIdentity === this.identity && metadata.resourceVersion !== before;
   }
 
   #observe(lease: Lease): void {

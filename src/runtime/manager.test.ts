@@ -78,6 +78,16 @@ afterEach(async () => {
 });
 
 describe('order', () => {
+  it('joins the others before it does anything, and leaves them when nothing of it acts any more', async () => {
+    const { run } = start({ shards: part('member') });
+    await after(0);
+    expect(story).toEqual(['+server', '+events', '+member', '+provider', '+controller']);
+    end.abort();
+    await after(10_000);
+    await run;
+    expect(story.slice(5)).toEqual(['-controller', '-provider', '-member', '-events', '-server']);
+  });
+
   it('of start, and its reverse of stop', async () => {
     const engages: Provider = {
       name: 'provider',

@@ -25,6 +25,8 @@ export interface ManagerOptions {
   readonly caches?: readonly ManagedCache[];
   /** Absent: this process leads by definition. */
   readonly leader?: LeaderElector;
+  /** Membership among replicas that share the clusters. Joins after leadership, leaves when controllers have drained. */
+  readonly shards?: Runnable;
   readonly providers: readonly Provider[];
   readonly controllers: readonly Runnable[];
   /** Limit for the caches to fill, milliseconds; 2 min. */
@@ -40,12 +42,14 @@ const DEFAULT_CACHE_TIMEOUT_MS = 120_000;
 const DEFAULT_DRAIN_MS = 30_000;
 /** Limit for each of the other groups to stop. */
 const STOP_LIMIT_MS = 8_000;
+/** A replica that leaves tells the others in order; what still ran was aborted, and its last requests may be under way. */
+const LEAVE_LIMIT_MS = 20_000;
 /** After a lost lease: another process may begin as soon as the lease runs out, 5 s after it was given up by default. */
 const LOST_LIMIT_MS = 3_000;
 
 /**
  * Starts and stops everything in order. Start: servers (probes must answer while caches fill), background, caches,
- * leadership, fleet, providers, controllers. Stop is the reverse: controllers drain while clusters are still there, the
+ * leadership, shards, fleet, providers, controllers. Stop is the reverse: controllers drain while clusters are still there, the
  * lease is given back when nothing acts any more, metrics and health are up until the end. A part that ends by itself
  * stops all and is the error that `run` rejects with; providers alone are started again.
  */
@@ -91,6 +95,7 @@ export class Manager {
     this.#setPhase('standby');
     if (!(await this.#lead(signal))) return;
     this.#setPhase('running');
+    if (this.#options.shards !== undefined) this.#startGroup('shards', [this.#options.shards], LEAVE_LIMIT_MS);
     this.#startGroup('fleet', [fleet]);
     const several = this.#options.providers.length > 1;
     const providers = this.#options.providers.map((provider) => {

@@ -43,6 +43,17 @@ export class ParkingLot {
     this.#onCount(cluster, parked?.size ?? 0);
   }
 
+  /** Clusters that something waits for. */
+  clusters(): ClusterName[] {
+    return [...this.#byCluster.keys()];
+  }
+
+  /** Takes out those for which `isMoot` says so. */
+  drop(isMoot: (request: Request) => boolean): void {
+    for (const parked of [...this.#byCluster.values()])
+      for (const { request } of [...parked.values()]) if (isMoot(request)) this.take(request);
+  }
+
   /** Takes out all that wait for a cluster. */
   takeAll(cluster: ClusterName): Parked[] {
     const all = [...(this.#byCluster.get(cluster)?.values() ?? [])];

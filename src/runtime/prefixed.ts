@@ -25,7 +25,8 @@ export function prefixed(provider: Provider): Provider {
   };
 }
 
-function prefixedSink(sink: ClusterSink, full: (bare: ClusterName) => ClusterName): ClusterSink {
+/** The sink under other names. */
+export function prefixedSink(sink: ClusterSink, full: (bare: ClusterName) => ClusterName): ClusterSink {
   return {
     discover: (name, reason, about) => sink.discover(full(name), reason, about),
     engage: (name, spec, about) => sink.engage(full(name), spec, about),

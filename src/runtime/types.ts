@@ -3,7 +3,7 @@
  * (work), `manager.ts` (start and stop order). Providers say which clusters exist; the fleet connects and supervises them;
  * controllers get requests that carry the cluster's name.
  */
-import type { Discovery, KubeClient, WatchSet } from '../kube/index.ts';
+import type { Discovery, ForwardedAnswer, ForwardRequest, KubeClient, WatchSet } from '../kube/index.ts';
 import type { Logger } from '../telemetry/index.ts';
 
 declare const clusterNameBrand: unique symbol;
@@ -83,6 +83,8 @@ export interface Cluster {
   readonly degraded: boolean;
   /** A self-contained kubeconfig with the newest credentials, for programs. Never logged. */
   kubeconfig(): string;
+  /** Sends another program's request with the cluster's credentials, as it is; resolves with any answer. Rejects as calls do. */
+  forward?(request: ForwardRequest): Promise<ForwardedAnswer>;
 }
 
 /** A party that starts and stops work with clusters. Methods return at once and must not throw. */
@@ -104,6 +106,11 @@ export interface Fleet {
   /** What is known of a cluster, or undefined. */
   state(name: ClusterName): ClusterState | undefined;
   states(): ReadonlyMap<ClusterName, ClusterState>;
+  /**
+   * Asks a cluster that another replica serves for its `uid`; undefined where that may not be read. Rejects as `get` throws.
+   * Absent: there are no other replicas.
+   */
+  identify?(name: ClusterName, signal: AbortSignal): Promise<string | undefined>;
   /** What is in service now is told at once (`engaged`, and `degraded` after it where that holds). Returns the removal, by identity. */
   register(aware: Aware): () => void;
 }
@@ -137,7 +144,7 @@ export interface Result {
 }
 
 export interface ReconcileContext {
-  /** Aborts on shutdown, when the cluster of the request disengages, and at the controller's time limit. */
+  /** Aborts on shutdown, when the cluster of the request disengages or goes to another replica, and at the controller's time limit. */
   readonly signal: AbortSignal;
   /** Carries controller, cluster and object. */
   readonly log: Logger;

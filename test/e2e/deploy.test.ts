@@ -83,6 +83,7 @@ describe('kubectl kustomize', () => {
     ['', NAMESPACE, 14],
     ['crds', undefined, 2],
     ['overlays/caaph-system', 'caaph-system', 14],
+    ['overlays/sharding', NAMESPACE, 17],
   ])('builds deploy/%s', async (folder, namespace, count) => {
     const objects = await built(join(DEPLOY, folder));
     expect(objects).toHaveLength(count);
@@ -206,5 +207,55 @@ describe('with the rights of deploy/ and no others, the manager', () => {
     expect(await holder()).toBeTruthy();
     await manager.stop();
     expect(await holder()).toBeFalsy();
+  });
+});
+
+describe('with the rights of deploy/overlays/sharding and no others, two replicas', () => {
+  const OVERLAY = join(DEPLOY, 'overlays/sharding');
+  const GROUP = 'beside-the-other';
+  const replicas: Manager[] = [];
+
+  afterAll(async () => {
+    for (const replica of replicas) await replica.kill();
+  });
+
+  async function startReplica(): Promise<Manager> {
+    const deployment = (await built(OVERLAY)).find(({ kind }) => kind === 'Deployment');
+    const { args } = (deployment as unknown as { spec: { template: PodTemplate } }).spec.template.spec.containers[0];
+    expect(args).toContain('--sharding');
+    const replica = await Manager.start(fleet.environment, {
+      kubeconfig: join(fleet.environment.directory, 'capstan.kubeconfig'),
+      flags: [
+        // Where metrics are served is the test's business.
+        ...args.filter((arg) => !arg.includes('diagnostics')),
+        `--leader-elect-resource-namespace=${NAMESPACE}`,
+        // The manager of the tests before holds the usual one.
+        `--leader-elect-resource-name=${GROUP}`,
+      ],
+    });
+    replicas.push(replica);
+    return replica;
+  }
+
+  /** Of members: by their names, the shared one of leadership left out. */
+  async function leases(): Promise<string[]> {
+    const all = await fleet.api.list(LEASE.slice(0, LEASE.lastIndexOf('/')));
+    return all.map(({ metadata }) => metadata.name ?? '').filter((name) => name.startsWith(`${GROUP}-shards-`));
+  }
+
+  it('share the clusters, and remove the Lease of one that left', async () => {
+    await management.kubectl(['apply', '--server-side', '--force-conflicts', '-k', OVERLAY]);
+    const [first, second] = [await startReplica(), await startReplica()];
+    await eventually(async () => {
+      for (const replica of replicas) expect(await replica.metric('capstan_shard_members')).toBe(2);
+      const served = await Promise.all(replicas.map(async (replica) => replica.metric('capstan_shard_clusters')));
+      expect(served.reduce((sum, count) => sum + count, 0)).toBe(1);
+    });
+    expect(await leases()).toHaveLength(2);
+    await second.stop();
+    await eventually(async () => expect(await leases()).toHaveLength(1));
+    expect(await first.metric('capstan_shard_members')).toBe(1);
+    const refused = first.log().split('\n');
+    expect(refused.filter((line) => /forbidden|cannot (get|list|watch|patch|create|delete)/i.test(line))).toEqual([]);
   });
 });

@@ -139,6 +139,20 @@ export class Manager {
     await this.#process.stop();
   }
 
+  /** SIGSTOP: a machine that is suspended, or a process that is not scheduled. Its helm processes are not stopped. */
+  pause(): void {
+    this.#process.pause();
+  }
+
+  resume(): void {
+    this.#process.resume();
+  }
+
+  /** SIGTERM alone: `ended` tells when it has drained. */
+  terminate(): void {
+    process.kill(this.pid, 'SIGTERM');
+  }
+
   /** SIGKILL: a node that dies. */
   async kill(): Promise<void> {
     await this.#process.stop('kill');

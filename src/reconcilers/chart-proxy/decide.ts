@@ -24,8 +24,8 @@ export interface Observed {
 export type Action =
   /** Nothing to do, or nothing that we may do. */
   | { readonly type: 'none'; readonly why: string }
-  /** Something runs whose end is an event: a deletion, a cluster's engagement. */
-  | { readonly type: 'wait'; readonly why: string; readonly reinstalling: boolean }
+  /** Something runs whose end is an event: a deletion, a cluster's engagement (`forIdentity`: it must say who it is). */
+  | { readonly type: 'wait'; readonly why: string; readonly reinstalling: boolean; readonly forIdentity?: true }
   /** The HelmReleaseProxy goes. `reinstall`: another takes its place once it is gone. */
   | { readonly type: 'delete'; readonly why: string; readonly reinstall: boolean }
   /** Handed off: only the uid of the Cluster object is noted, because `clusterctl move` gave it a new one, or CAAPH noted none. */
@@ -106,7 +106,12 @@ function handedOff(observed: Observed, proxy: HelmReleaseProxy): Action {
     case 'another':
       return { type: 'delete', why: 'the Cluster was recreated under the same name', reinstall: true };
     case 'unknown':
-      return { type: 'wait', why: 'the cluster must be engaged to tell whether it is the same', reinstalling: false };
+      return {
+        type: 'wait',
+        why: 'the cluster must be engaged to tell whether it is the same',
+        reinstalling: false,
+        forIdentity: true,
+      };
   }
 }
 

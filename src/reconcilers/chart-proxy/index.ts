@@ -3,7 +3,7 @@
  * sources.ts (what asks for work).
  */
 import { linkAbort } from '../../kube/index.ts';
-import { Controller } from '../../runtime/index.ts';
+import { Controller, LOCAL_CLUSTER, whileHeld } from '../../runtime/index.ts';
 import type { Runnable } from '../../runtime/index.ts';
 import { HCP, apiVersionOf } from '../resources.ts';
 import type { Caches, ManagementCaches } from '../shared.ts';
@@ -54,6 +54,13 @@ export class ChartProxyControllers implements Runnable {
       if (signal.aborted) return;
       throw error;
     }
+    const { sharding } = this.#deps;
+    if (sharding === undefined) await this.#serve(caches, signal);
+    // For all clusters on one replica, and there as if the process had just begun: what another one did meanwhile is in no memory here.
+    else await whileHeld(sharding.shards, LOCAL_CLUSTER, signal, async (turn) => this.#serve(caches, turn));
+  }
+
+  async #serve(caches: Caches, signal: AbortSignal): Promise<void> {
     const assembly = assemble(this.#deps, this.#shared, caches);
     this.#assembly = assembly;
     try {
@@ -87,6 +94,7 @@ function assemble(deps: ReconcilerDependencies, shared: ChartProxyShared, caches
   const builtins = new Builtins(management, new ContractVersions(client, management.discovery), (request) =>
     placements.enqueue(request, { priority: 'user' }),
   );
+  const sharding = deps.sharding && { ...deps.sharding, shardOf: () => LOCAL_CLUSTER };
   const common = {
     view,
     client,
@@ -100,6 +108,7 @@ function assemble(deps: ReconcilerDependencies, shared: ChartProxyShared, caches
     name: 'helmchartproxy-placement',
     telemetry,
     graceMs: options.graceMs,
+    ...(sharding && { sharding }),
     fleet,
     lanes: { default: { concurrency: options.chartProxyConcurrency * PLACEMENTS_PER_WORKER, limitMs: PASS_LIMIT_MS } },
     reconciler: new PlacementReconciler({
@@ -107,6 +116,7 @@ function assemble(deps: ReconcilerDependencies, shared: ChartProxyShared, caches
       builtins,
       values: new Values(deps.values, builtins),
       fleet,
+      ...(sharding && { identify: async (name, signal) => fleet.identify?.(name, signal) }),
       events: deps.events,
       watchFilter: options.watchFilter,
       touch: (key, now) => feeding.touch(key, now),
@@ -116,6 +126,7 @@ function assemble(deps: ReconcilerDependencies, shared: ChartProxyShared, caches
     name: 'helmchartproxy',
     telemetry,
     graceMs: options.graceMs,
+    ...(sharding && { sharding }),
     lanes: {
       default: {
         concurrency: options.chartProxyConcurrency,

@@ -22,6 +22,8 @@ import { sortOut } from './duplicates.ts';
 import type { Duplicates } from './duplicates.ts';
 import { clusterOf, selectorProblem } from './fleet-view.ts';
 import type { FleetView } from './fleet-view.ts';
+import { askAgainMs, identified } from './identity.ts';
+import type { Identify } from './identity.ts';
 import type { NamedIn } from './naming.ts';
 import type { Outcome } from './outcomes.ts';
 import { Settlement } from './settlement.ts';
@@ -37,6 +39,8 @@ export interface PlacementParts extends SettlementParts {
   readonly releaseProxies: StatusWriter<HelmReleaseProxy>;
   readonly strategies: readonly Strategy[];
   readonly fleet: Fleet;
+  /** Only where other replicas serve clusters. */
+  readonly identify?: Identify;
   /** `group/version` of Cluster. */
   readonly clusterApiVersion: string;
   readonly watchFilter?: string;
@@ -77,11 +81,13 @@ export class PlacementReconciler implements Reconciler {
       this.#parts.builtins.release(request);
       return {};
     }
-    const work = this.#look(request, context, { chartProxy: this.#parts.chartProxies.freshest(known), clusterKey });
+    const looked = this.#look(request, context, { chartProxy: this.#parts.chartProxies.freshest(known), clusterKey });
+    const work = { ...looked, observed: await identified(looked.observed, this.#parts.identify, context) };
     try {
       const outcome = await this.#act(work);
       this.#settle(work, outcome === DONE ? conflictOf(work.duplicates) : outcome);
-      return {};
+      // Of a cluster that this replica does not serve no engagement tells.
+      return { requeueAfterMs: this.#parts.identify && askAgainMs(work.observed) };
     } catch (error) {
       context.signal.throwIfAborted();
       this.#settle(work, failureOf(error));

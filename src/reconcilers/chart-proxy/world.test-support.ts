@@ -4,6 +4,7 @@ import { HRP_FINALIZER, INSTALLED_ANNOTATION } from '../../api/index.ts';
 import type { HelmChartProxy, HelmChartProxySpec, HelmReleaseProxy } from '../../api/index.ts';
 import type { ChartStore, HelmEngine, TemplateJob, TemplateOutcome } from '../../helm/index.ts';
 import type { KubeObject, Resource } from '../../kube/index.ts';
+import type { Sharding } from '../../runtime/index.ts';
 import { createTelemetry } from '../../telemetry/index.ts';
 import { getCondition, setCondition } from '../conditions.ts';
 import { FakeEvents, FakeFleet, fakeManagement } from '../fake-fleet.test-support.ts';
@@ -50,6 +51,8 @@ export class World {
     ok: true,
     text: job.template.replaceAll('{{.Cluster.metadata.name}}', (job.context.Cluster as KubeObject).metadata.name),
   });
+  /** Set: one of several replicas. */
+  sharding: Sharding | undefined;
   readonly #options: Partial<ReconcilerOptions>;
   #stop: (() => Promise<void>) | undefined;
 
@@ -95,6 +98,7 @@ export class World {
         strategies: [continuousStrategy, installOnceStrategy],
         events: this.events,
         telemetry,
+        ...(this.sharding && { sharding: this.sharding }),
         options: {
           chartProxyConcurrency: 10,
           releaseProxyConcurrency: 10,

@@ -8,7 +8,7 @@ import type { Runnable } from '../../runtime/index.ts';
 import type { ReleaseLocks } from '../release-locks.ts';
 import type { ReleaseMemories } from '../release-proxy/memory.ts';
 import type { ReleaseCaches } from '../release-proxy/parts.ts';
-import { BY_CLUSTER, BY_RELEASE, byCluster, byRelease } from '../release-proxy/proxy.ts';
+import { BY_CLUSTER, BY_RELEASE, byCluster, byRelease, isGone } from '../release-proxy/proxy.ts';
 import type { ReleaseReaders } from '../release-proxy/readers.ts';
 import { StrategyRegistry } from '../release-proxy/strategies.ts';
 import type { ManagementCaches } from '../shared.ts';
@@ -103,6 +103,7 @@ async function runController(
     reconciler: new DriftReconciler(parts),
     telemetry,
     fleet,
+    ...(deps.sharding && { sharding: { ...deps.sharding, isMoot: (request) => isGone(caches, request) } }),
     graceMs,
     lanes: { default: { concurrency: driftConcurrency, limitMs: PASS_LIMIT_MS } },
   });

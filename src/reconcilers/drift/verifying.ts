@@ -209,7 +209,7 @@ export class Verifying {
 /** Can the cluster not be asked, or may we not go on? Then the pass is over; what else a server says is about the object. */
 export function isLost(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted) return true;
-  if (isKubeError(error, 'Network', 'ConnectionClosed', 'Unauthorized', 'TooManyRequests')) return true;
+  if (isKubeError(error, 'Network', 'ConnectionClosed', 'Unauthorized', 'TooManyRequests', 'WriteRefused')) return true;
   // A server that says so itself waited for a webhook, say; one that says nothing is away.
   return isKubeError(error, 'TimedOut') && error.status === undefined;
 }

@@ -25,6 +25,8 @@ const UNREACHABLE = 'ClusterUnreachable';
 
 /** The fleet's code for an attempt that has not failed: no news about the cluster. */
 const CONNECTING = 'Connecting';
+/** And for a cluster that another replica serves, which says about it what there is to say. */
+const NOT_MY_SHARD = 'NotMyShard';
 
 /** Why the cluster cannot be used now, as the fleet says; undefined when the error is about something else. */
 export function whyNotConnected(error: unknown): NotConnectedReason | undefined {
@@ -39,6 +41,7 @@ export function whyNotConnected(error: unknown): NotConnectedReason | undefined 
  * and a fleet of objects must not turn unready and back for that. An object that never had the condition is told, though.
  */
 export function notConnectedCondition(proxy: HelmReleaseProxy, reason: NotConnectedReason): ConditionInput | undefined {
+  if (reason.code === NOT_MY_SHARD) return undefined;
   if (reason.code === CONNECTING) {
     const known = getCondition(proxy.status?.conditions, CLUSTER_AVAILABLE);
     return known === undefined ? clusterNotAvailable('NotAvailable', reason.message) : undefined;

@@ -1,4 +1,5 @@
 /** What happens to a cluster while Helm works on it: Helm may wait there for an hour, and the object's conditions must not. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { NotConnectedReason } from '../../runtime/index.ts';
 import type { Logger } from '../../telemetry/index.ts';
 
@@ -11,7 +12,8 @@ export class ClusterNews {
 
   /** `write` is given the reason, or undefined when the cluster is back. Its failures are logged: the pass writes at its end anyway. */
   constructor(write: (reason: NotConnectedReason | undefined) => Promise<void>, log: Logger) {
-    this.#write = write;
+    // The fleet tells, but it is the pass that writes.
+    this.#write = AsyncLocalStorage.bind(write);
     this.#log = log;
   }
 

@@ -9,7 +9,7 @@ import type { ReleaseLocks } from '../release-locks.ts';
 import type { ReleaseMemories } from './memory.ts';
 import { helmOptions, waits } from './options.ts';
 import type { Parts, ReleaseCaches, ReleaseTools } from './parts.ts';
-import { BY_CLUSTER, BY_RELEASE, byCluster, byRelease } from './proxy.ts';
+import { BY_CLUSTER, BY_RELEASE, byCluster, byRelease, isGone } from './proxy.ts';
 import type { ReleaseReaders } from './readers.ts';
 import { ReleaseProxyReconciler } from './reconciler.ts';
 import { ReleaseNames } from './release-name.ts';
@@ -94,6 +94,7 @@ async function runController(composition: Composition, signal: AbortSignal): Pro
     reconciler: new ReleaseProxyReconciler(parts),
     telemetry: deps.telemetry,
     fleet: deps.fleet,
+    ...(deps.sharding && { sharding: { ...deps.sharding, isMoot: (request) => isGone(caches, request) } }),
     graceMs: deps.options.graceMs,
     backoffBaseMs: BACKOFF_BASE_MS,
     lane: (request) => laneOf(caches, request),

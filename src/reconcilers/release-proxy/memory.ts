@@ -25,6 +25,8 @@ export interface Settled {
 }
 
 export class ReleaseMemory {
+  /** The object was read from the server since this replica began to serve its cluster. */
+  isConfirmed = false;
   #settled: Settled | undefined;
   #known: Known | undefined;
   #operation: AbortController | undefined;

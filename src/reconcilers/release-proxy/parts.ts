@@ -28,7 +28,7 @@ export type ReleaseCaches = Pick<Caches, 'releaseProxies' | 'clusters' | 'cluste
 export interface Parts {
   readonly deps: Pick<
     ReconcilerDependencies,
-    'management' | 'fleet' | 'engine' | 'charts' | 'events' | 'telemetry' | 'options'
+    'management' | 'fleet' | 'engine' | 'charts' | 'events' | 'telemetry' | 'options' | 'sharding'
   >;
   readonly caches: ReleaseCaches;
   readonly writer: StatusWriter<HelmReleaseProxy>;

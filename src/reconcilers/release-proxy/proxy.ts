@@ -9,6 +9,7 @@ import type { HelmReleaseProxy, HelmReleaseProxyStatus } from '../../api/index.t
 import type { ReleaseKey } from '../../helm/index.ts';
 import type { Cluster, ClusterName, Request } from '../../runtime/index.ts';
 import { namespacedClusterName } from '../../runtime/index.ts';
+import type { Caches } from '../shared.ts';
 import type { Recorded } from './decide.ts';
 
 /** CAAPH's webhook default; objects of before it have no namespace. */
@@ -32,6 +33,11 @@ export function clusterNameOf(proxy: HelmReleaseProxy): ClusterName {
 
 export function requestFor(proxy: HelmReleaseProxy): Request {
   return { cluster: clusterNameOf(proxy), namespace: proxy.metadata.namespace ?? '', name: proxy.metadata.name };
+}
+
+/** The request's object is there no more, so nothing is to be done for it, by whomever. */
+export function isGone(caches: Pick<Caches, 'releaseProxies'>, { namespace, name }: Request): boolean {
+  return caches.releaseProxies.get(namespace, name) === undefined;
 }
 
 export function releaseNamespaceOf(proxy: HelmReleaseProxy): string {

@@ -8,6 +8,7 @@ import type { Cluster, ReconcileContext, Reconciler, Request, Result } from '../
 import { errorText } from '../../telemetry/index.ts';
 import type { ConditionInput } from '../conditions.ts';
 import { ReconcilerError } from '../errors.ts';
+import { HRP } from '../resources.ts';
 import type { Deployment, Strategy } from '../types.ts';
 import { notConnectedCondition, whyNotConnected } from './cluster-access.ts';
 import { ReleaseDeletion } from './deletion.ts';
@@ -49,14 +50,28 @@ export class ReleaseProxyReconciler implements Reconciler {
   async reconcile(request: Request, context: ReconcileContext): Promise<Result> {
     const cached = this.#parts.caches.releaseProxies.get(request.namespace, request.name);
     if (cached === undefined) return {};
-    const proxy = this.#parts.writer.freshest(cached);
-    if (!this.#isOurs(proxy, request)) return {};
+    const proxy = await this.#newest(cached, context);
+    if (proxy === undefined || !this.#isOurs(proxy, request)) return {};
     try {
       return isDeleting(proxy) ? await this.#deletion.reconcile(proxy, context) : await this.#reconcile(proxy, context);
     } catch (error) {
       if (error instanceof ObjectChanged) return {};
       throw error;
     }
+  }
+
+  /** After a hand-over the cache may lack what the replica before wrote last, and a release would be upgraded once more. */
+  async #newest(cached: HelmReleaseProxy, { signal }: ReconcileContext): Promise<HelmReleaseProxy | undefined> {
+    const { deps, memories, writer } = this.#parts;
+    const memory = memories.of(uidOf(cached));
+    if (deps.sharding !== undefined && !memory.isConfirmed) {
+      const { namespace, name } = cached.metadata;
+      const read = await deps.management.client.find<HelmReleaseProxy>(HRP, { namespace, name }, { signal });
+      if (read === undefined || read.metadata.uid !== cached.metadata.uid) return undefined;
+      writer.note(read);
+      memory.isConfirmed = true;
+    }
+    return writer.freshest(cached);
   }
 
   /** Paused objects and those of paused Clusters are not touched, not even their status (caaph W13). */

@@ -1,4 +1,5 @@
 /** One pass over one release on a connected cluster: what strategies are given. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HelmReleaseProxy, ReleaseOperation } from '../../api/index.ts';
 import type {
   ChartSource,
@@ -334,8 +335,19 @@ export class ReleaseRun implements ReleaseContext {
     return { signal: this.reconcile.signal };
   }
 
+  /** Where several replicas share the clusters, helm's requests go only while this work's permit is valid. */
+  #passage(): Pick<HelmTarget, 'passage'> {
+    const permit = this.#parts.deps.sharding?.current.get();
+    const { cluster } = this;
+    const forward = cluster.forward?.bind(cluster);
+    if (permit === undefined || forward === undefined) return {};
+    // Helm's requests arrive in the context of whoever opened the port: they belong to this work, its permit and its trace.
+    return { passage: { permit, forward: AsyncLocalStorage.bind(forward) } };
+  }
+
   #target(): HelmTarget {
-    return { cluster: this.cluster.name, kubeconfig: () => this.cluster.kubeconfig() };
+    const { cluster } = this;
+    return { cluster: cluster.name, kubeconfig: () => cluster.kubeconfig(), ...this.#passage() };
   }
 }
 

@@ -96,6 +96,7 @@ export class ReleaseProxySources implements Aware {
   changed(name: ClusterName, state: ClusterState): void {
     if (state.phase === 'degraded') this.#tellOperations(name, state.reason);
     if (state.phase === 'engaged') this.#tellOperations(name, undefined);
+    if (state.phase === 'disengaged') this.#forgetAnothers(name);
     const code = codeOf(state);
     if (code === undefined || this.#told.get(name) === code) return;
     if (state.phase === 'disengaged') this.#told.delete(name);
@@ -146,6 +147,13 @@ export class ReleaseProxySources implements Aware {
       for (const other of claimsOf(this.#parts.caches, cluster, key)) this.#enqueue(other, 'user');
     }
     settleReader(this.#parts, cluster);
+  }
+
+  /** What is remembered of a cluster that another replica serves may be untrue when it comes back. */
+  #forgetAnothers(name: ClusterName): void {
+    const { caches, deps, memories } = this.#parts;
+    if (deps.sharding === undefined || deps.sharding.shards.serves(name)) return;
+    for (const proxy of proxiesOf(caches, name)) memories.forget(uidOf(proxy));
   }
 
   /** A request that is being worked on is not looked at before that ends, and Helm may wait for long. */

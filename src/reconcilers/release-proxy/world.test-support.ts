@@ -5,7 +5,15 @@ import { HelmError } from '../../helm/index.ts';
 import type { ReleaseKey, ReleaseReader } from '../../helm/index.ts';
 import type { Resource } from '../../kube/index.ts';
 import { ClusterNotConnectedError, ClusterNotFoundError, clusterName } from '../../runtime/index.ts';
-import type { Aware, Cluster, ClusterName, EventRecorder, Fleet, NotConnectedReason } from '../../runtime/index.ts';
+import type {
+  Aware,
+  Cluster,
+  ClusterName,
+  EventRecorder,
+  Fleet,
+  NotConnectedReason,
+  Sharding,
+} from '../../runtime/index.ts';
 import { createTelemetry, silentLogger } from '../../telemetry/index.ts';
 import { continuousStrategy } from '../install/index.ts';
 import { installOnceStrategy } from '../install-once/index.ts';
@@ -64,6 +72,7 @@ export interface WorldOptions {
   readonly strategies?: readonly Strategy[];
   readonly allowCrossNamespaceSecrets?: boolean;
   readonly watchFilter?: string;
+  readonly sharding?: Sharding;
 }
 
 const NAMESPACE = 'fleet';
@@ -103,6 +112,7 @@ export class World {
         charts: this.charts,
         events,
         telemetry: createTelemetry(),
+        ...(options.sharding && { sharding: options.sharding }),
         options: {
           watchFilter: options.watchFilter,
           chartProxyConcurrency: 1,
