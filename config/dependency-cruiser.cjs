@@ -31,7 +31,7 @@ module.exports = {
       name: 'only-the-container-binds',
       comment: 'inversify composes in src/app/container.ts only',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/app/container\\.ts$' },
+      from: { path: '^src/', pathNot: '^src/app/container\\.ts$|\\.test\\.ts$' },
       to: { path: 'node_modules/inversify', dependencyTypesNot: ['type-only'] },
     },
     {
