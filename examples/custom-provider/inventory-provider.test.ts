@@ -10,6 +10,7 @@ import { InventoryProvider } from './inventory-provider.ts';
 let answer: { status?: number; body?: unknown; etag?: string };
 let asked: { etag: string | undefined; authorization: string | undefined }[];
 let declared: string[];
+let synced: number;
 let stop: AbortController;
 let running: Promise<void>;
 let close: () => Promise<void>;
@@ -20,12 +21,16 @@ const sink: ClusterSink = {
   engage: (name, { kubeconfig }, about) =>
     declared.push(`engage ${name} ${kubeconfig} ${JSON.stringify(about?.labels)}`),
   disengage: (name) => declared.push(`disengage ${name}`),
+  synced: () => {
+    synced += 1;
+  },
 };
 
 beforeEach(async () => {
   answer = { body: [] };
   asked = [];
   declared = [];
+  synced = 0;
   stop = new AbortController();
   const server = createServer((request, response) => {
     asked.push({ etag: request.headers['if-none-match'], authorization: request.headers.authorization });
@@ -41,7 +46,7 @@ beforeEach(async () => {
   });
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${String(port)}/clusters`;
-  provider = new InventoryProvider({ url, log: silentLogger, pollMs: 20, token: 'secret' });
+  provider = new InventoryProvider({ url, log: silentLogger, namespace: 'fleet', pollMs: 20, token: 'secret' });
   close = async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
@@ -91,6 +96,7 @@ for (const [what, broken] of [
     answer = broken;
     await polls(3);
     assert.ok(declared.every((one) => !one.startsWith('disengage')));
+    assert.ok(synced > 0);
   });
 }
 

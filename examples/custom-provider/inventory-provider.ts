@@ -11,6 +11,8 @@ export interface InventoryProviderOptions {
   readonly pollMs?: number;
   /** Limit of one request, milliseconds; 10 s. */
   readonly timeoutMs?: number;
+  /** Of the management cluster: HelmChartProxies of this namespace may select the clusters. */
+  readonly namespace: string;
   /** Sent as `Authorization: Bearer …`, where the inventory asks for it. */
   readonly token?: string;
 }
@@ -76,14 +78,20 @@ export class InventoryProvider implements Provider {
 
   /** `complete`: what is not among the entries is gone. Otherwise it may be one of those that could not be read. */
   #declare(sink: ClusterSink, entries: readonly InventoryEntry[], complete: boolean): void {
+    const { namespace } = this.#options;
     const named = new Set<ClusterName>();
     for (const { name: text, kubeconfig, labels } of entries) {
       const name = clusterName(text);
       named.add(name);
       this.#declared.add(name);
       // The fleet compares: the same again is nothing, other credentials are swapped in place, another server engages anew.
-      if (kubeconfig !== undefined) sink.engage(name, { kubeconfig }, { labels });
-      else sink.discover(name, { code: 'NotReady', message: 'the inventory has no kubeconfig for it yet' }, { labels });
+      if (kubeconfig !== undefined) sink.engage(name, { kubeconfig }, { labels, namespace });
+      else
+        sink.discover(
+          name,
+          { code: 'NotReady', message: 'the inventory has no kubeconfig for it yet' },
+          { labels, namespace },
+        );
     }
     if (!complete) return;
     for (const name of this.#declared) {
@@ -91,6 +99,8 @@ export class InventoryProvider implements Provider {
       this.#declared.delete(name);
       sink.disengage(name, 'it is no longer in the inventory');
     }
+    // From here on a cluster that is not there is gone; before, nobody could know.
+    sink.synced?.();
   }
 }
 

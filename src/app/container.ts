@@ -10,6 +10,8 @@ import {
   ProcessHelmEngine,
 } from '../helm/index.ts';
 import { CapiProvider } from '../providers/capi/index.ts';
+import { KubeconfigFileProvider, KubeconfigSecretProvider } from '../providers/kubeconfig/index.ts';
+import { LocalProvider } from '../providers/local/index.ts';
 import { continuousStrategy, createReconcilers, installOnceStrategy } from '../reconcilers/index.ts';
 import type { ReconcilerOptions } from '../reconcilers/index.ts';
 import {
@@ -18,6 +20,7 @@ import {
   CurrentPermit,
   KubeEventRecorder,
   kubeConnectionFactory,
+  prefixed,
   LOCAL_CLUSTER,
   managementGuard,
   ShardMember,
@@ -92,6 +95,41 @@ function bindClusters(container: Container): void {
       }),
     [TOKENS.options, TOKENS.management, TOKENS.telemetry],
   );
+  bindOtherProviders(container);
+}
+
+/** Always with a prefix: a cluster must not change its name on the day when another provider comes. */
+function bindOtherProviders(container: Container): void {
+  const options = container.get(TOKENS.options);
+  const { namespace, clusterNamespace, localCluster, kubeconfigFiles: paths } = options;
+  const needed = [TOKENS.management, TOKENS.telemetry] as const;
+  if (options.kubeconfigSecrets)
+    container.bind(TOKENS.provider).toResolvedValue(
+      (management, telemetry) =>
+        prefixed(
+          new KubeconfigSecretProvider({
+            management,
+            telemetry,
+            ...(namespace === '' ? {} : { namespaces: [namespace] }),
+          }),
+        ),
+      [...needed],
+    );
+  if (paths.length > 0)
+    container
+      .bind(TOKENS.provider)
+      .toResolvedValue(
+        (telemetry) => prefixed(new KubeconfigFileProvider({ paths, telemetry, namespace: clusterNamespace })),
+        [TOKENS.telemetry],
+      );
+  if (localCluster !== undefined)
+    container
+      .bind(TOKENS.provider)
+      .toResolvedValue(
+        (management) =>
+          prefixed(new LocalProvider({ management, labels: localCluster.labels, namespace: clusterNamespace })),
+        [TOKENS.management],
+      );
 }
 
 function bindShards(container: Container): void {
@@ -174,6 +212,7 @@ function bindWork(container: Container): void {
       ...(shared && { sharding: shared }),
       management: container.get(TOKENS.management),
       fleet: container.get(TOKENS.fleet),
+      ...(container.getAll(TOKENS.provider).length > 1 && { records: container.get(TOKENS.fleet).records }),
       engine: container.get(TOKENS.engine),
       charts: container.get(TOKENS.charts),
       values: container.get(TOKENS.values),

@@ -1,4 +1,4 @@
-import { parseDuration } from '../kube/duration.ts';
+import { parseDuration, validateSelector } from '../kube/index.ts';
 import { AppError } from './errors.ts';
 import { MANAGER_FLAGS } from './flags.ts';
 import type { Flag } from './flags.ts';
@@ -35,6 +35,12 @@ export interface ManagerOptions {
   readonly kubeconfig: string;
   readonly namespace: string;
   readonly watchFilter: string;
+  readonly kubeconfigSecrets: boolean;
+  /** Files, directories and globs. */
+  readonly kubeconfigFiles: readonly string[];
+  /** The management cluster as a target, with these labels; undefined: it is none. */
+  readonly localCluster: { readonly labels: Readonly<Record<string, string>> } | undefined;
+  readonly clusterNamespace: string;
   readonly chartProxyConcurrency: number;
   readonly releaseProxyConcurrency: number;
   readonly waitConcurrency: number;
@@ -87,6 +93,10 @@ export function managerOptions(
     kubeconfig: read.text('kubeconfig') || env.kubeconfig,
     namespace: read.text('namespace'),
     watchFilter: read.text('watch-filter'),
+    kubeconfigSecrets: read.flag('kubeconfig-secrets'),
+    kubeconfigFiles: read.texts('kubeconfig-files'),
+    localCluster: localCluster(read, given),
+    clusterNamespace: read.text('cluster-namespace'),
     chartProxyConcurrency: read.count('helm-chart-proxy-concurrency', 1),
     releaseProxyConcurrency: read.count('helm-release-proxy-concurrency', 1),
     waitConcurrency: read.count('wait-concurrency', 1),
@@ -128,6 +138,12 @@ export function managerOptions(
   }
   checkSharding(options, given);
   return options;
+}
+
+function localCluster(read: FlagReader, given: ReadonlySet<string>): ManagerOptions['localCluster'] {
+  if (read.flag('local-cluster')) return { labels: read.labels('local-cluster-labels') };
+  if (given.has('local-cluster-labels')) throw usage('--local-cluster-labels needs --local-cluster');
+  return undefined;
 }
 
 /** The relation that client-go demands as well: a leader gives up before another may take over. */
@@ -193,6 +209,24 @@ export class FlagReader {
     const texts = (Array.isArray(value) ? value : [value]).map((text) => (typeof text === 'string' ? text.trim() : ''));
     if (texts.length > 1 && texts.includes('')) throw this.#wrong(`--${name} needs a value`);
     return texts.filter((text) => text !== '');
+  }
+
+  /** `key=value,key=value`, each a valid label. */
+  labels(name: string): Record<string, string> {
+    const pairs = this.text(name)
+      .split(',')
+      .map((part) => part.trim())
+      .filter(Boolean);
+    const matchLabels = Object.fromEntries(
+      pairs.map((pair) => {
+        const at = pair.indexOf('=');
+        if (at <= 0) throw this.#wrong(`--${name} must be key=value,key=value, not "${pair}"`);
+        return [pair.slice(0, at), pair.slice(at + 1)];
+      }),
+    );
+    const [problem] = validateSelector({ matchLabels }, `--${name}`);
+    if (problem !== undefined) throw this.#wrong(problem);
+    return matchLabels;
   }
 
   flag(name: string): boolean {

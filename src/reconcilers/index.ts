@@ -31,6 +31,7 @@ export function createReconcilers(deps: ReconcilerDependencies): Runnable[] {
   const caches = new ManagementCaches(deps.management, {
     namespace: deps.options.namespace,
     log: deps.telemetry.log,
+    ...(deps.records && { records: deps.records }),
   });
   const tools = defaultTools(deps.telemetry);
   const shared = {

@@ -5,8 +5,10 @@
 import type { HelmChartProxy, HelmReleaseProxy, ObjectReference } from '../api/index.ts';
 import { raceAbort, sleep } from '../kube/index.ts';
 import type { Informer, KubeObject, Resource, WatchTarget } from '../kube/index.ts';
-import type { Cluster, Runnable } from '../runtime/index.ts';
+import type { Cluster, ClusterRecords, Runnable } from '../runtime/index.ts';
 import type { Logger } from '../telemetry/index.ts';
+import { ClustersTogether } from './cluster-view.ts';
+import type { ClusterView } from './cluster-view.ts';
 import { HCP, HRP, clusterResource } from './resources.ts';
 
 /** What the reconcilers read of a Cluster of Cluster API; values templates see all of it. */
@@ -20,9 +22,9 @@ export type CapiReference = ObjectReference & { apiGroup?: string };
 export interface Caches {
   readonly chartProxies: Informer<HelmChartProxy>;
   readonly releaseProxies: Informer<HelmReleaseProxy>;
-  readonly clusters: Informer<CapiCluster>;
-  /** The version of Cluster that is served and watched. */
-  readonly clusterResource: Resource;
+  readonly clusters: ClusterView;
+  /** The version of Cluster that is served and watched; undefined while Cluster API is not installed. */
+  readonly clusterResource: Resource | undefined;
 }
 
 /** How often we look whether Cluster API has been installed meanwhile. */
@@ -35,12 +37,18 @@ export class ManagementCaches implements Runnable {
   readonly name = 'management-caches';
   readonly #management: Cluster;
   readonly #namespace: string | undefined;
+  readonly #records: ClusterRecords | undefined;
   readonly #log: Logger;
   readonly #ready = Promise.withResolvers<Caches>();
 
-  constructor(management: Cluster, options: { readonly namespace?: string; readonly log: Logger }) {
+  /** `records`: where other providers than Cluster API's declare clusters. Then nobody waits for Cluster API. */
+  constructor(
+    management: Cluster,
+    options: { readonly namespace?: string; readonly log: Logger; readonly records?: ClusterRecords },
+  ) {
     this.#management = management;
     this.#namespace = options.namespace;
+    this.#records = options.records;
     this.#log = options.log.with({ cluster: management.name });
   }
 
@@ -50,23 +58,34 @@ export class ManagementCaches implements Runnable {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    const clusters = new ClustersTogether(this.#records);
     try {
-      this.#ready.resolve(await this.#open(signal));
+      await this.#open(clusters, signal);
       await raceAbort(new Promise<never>(() => undefined), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
+      clusters.close();
       this.#management.watches.release(this);
     }
   }
 
-  async #open(signal: AbortSignal): Promise<Caches> {
+  async #open(clusters: ClustersTogether, signal: AbortSignal): Promise<void> {
     const chartProxies = this.#hold<HelmChartProxy>(HCP);
     const releaseProxies = this.#hold<HelmReleaseProxy>(HRP);
-    const resource = await this.#clusterResource(signal);
-    const clusters = this.#hold<CapiCluster>(resource);
-    for (const informer of [chartProxies, releaseProxies, clusters]) await this.#synced(informer, signal);
-    return { chartProxies, releaseProxies, clusters, clusterResource: resource };
+    const caches = { chartProxies, releaseProxies, clusters, clusterResource: undefined as Resource | undefined };
+    const attach = async (resource: Resource): Promise<void> => {
+      const informer = this.#hold<CapiCluster>(resource);
+      await this.#synced(informer, signal);
+      caches.clusterResource = resource;
+      clusters.attach(informer);
+    };
+    const served =
+      this.#records === undefined ? await this.#clusterResource(signal) : await this.#findClusterResource(signal);
+    for (const informer of [chartProxies, releaseProxies]) await this.#synced(informer, signal);
+    if (served !== undefined) await attach(served);
+    this.#ready.resolve(caches);
+    if (served === undefined) await attach(await this.#clusterResource(signal));
   }
 
   #hold<T extends KubeObject>(resource: Resource): Informer<T> {

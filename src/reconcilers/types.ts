@@ -4,7 +4,7 @@
  */
 import type { DriftMode, HelmReleaseProxy } from '../api/index.ts';
 import type { ChartStore, HelmEngine, ReleaseReader, ReleaseSummary, ValuesRenderer } from '../helm/index.ts';
-import type { Cluster, EventRecorder, Fleet, ReconcileContext, Sharding } from '../runtime/index.ts';
+import type { Cluster, ClusterRecords, EventRecorder, Fleet, ReconcileContext, Sharding } from '../runtime/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 
 export interface ReconcilerOptions {
@@ -36,8 +36,10 @@ export interface ReconcilerOptions {
 export interface ReconcilerDependencies {
   /** The management cluster. */
   readonly management: Cluster;
-  /** The workload clusters, named `namespace/name` of their CAPI Cluster. */
+  /** The workload clusters: `namespace/name` of their CAPI Cluster, or `provider#name`. */
   readonly fleet: Fleet;
+  /** What other providers than Cluster API's declare; absent where there are none. */
+  readonly records?: ClusterRecords;
   readonly engine: HelmEngine;
   readonly charts: ChartStore;
   readonly values: ValuesRenderer;

@@ -10,12 +10,18 @@ export interface ClusterRecords {
   list(): ClusterRecord[];
   /** A listener that comes late is told what is there at once. Returns the removal, by identity. */
   listen(listener: RecordListener): () => void;
+  /** That provider has declared all its clusters once: one of it that has no record is gone. False also for a provider that nobody has. */
+  isSynced(provider: string): boolean;
+  /** Told the provider's name once it has. Returns the removal, by identity. */
+  onSynced(listener: (provider: string) => void): () => void;
 }
 
 /** The records of one fleet, which alone writes here. Whatever a listener throws goes to `onError`; the others are told. */
 export class RecordBook implements ClusterRecords {
   readonly #records = new Map<ClusterName, ClusterRecord>();
   readonly #listeners = new Set<{ readonly tell: RecordListener }>();
+  readonly #synced = new Set<string>();
+  readonly #syncListeners = new Set<{ readonly tell: (provider: string) => void }>();
   readonly #onError: (name: ClusterName, error: unknown) => void;
 
   constructor(onError: (name: ClusterName, error: unknown) => void) {
@@ -37,6 +43,25 @@ export class RecordBook implements ClusterRecords {
     return () => {
       this.#listeners.delete(entry);
     };
+  }
+
+  isSynced(provider: string): boolean {
+    return this.#synced.has(provider);
+  }
+
+  onSynced(listener: (provider: string) => void): () => void {
+    const entry = { tell: listener };
+    this.#syncListeners.add(entry);
+    return () => {
+      this.#syncListeners.delete(entry);
+    };
+  }
+
+  /** Who calls: the fleet, for the provider's sink. */
+  synced(provider: string): void {
+    if (this.#synced.has(provider)) return;
+    this.#synced.add(provider);
+    for (const { tell } of [...this.#syncListeners]) tell(provider);
   }
 
   /** A declaration that says nothing about the cluster leaves what was said before. */

@@ -183,6 +183,7 @@ export class SupervisedFleet implements Fleet, Runnable {
       engage: (name, spec) => this.#supervisorOf(provider, name)?.engage(spec),
       withdraw: (name, reason) => this.#withdraw(provider, name, reason),
       disengage: (name, reason) => this.#remove(provider, name, reason),
+      synced: () => this.#records.synced(provider.name),
     };
     const sink = this.#sharded?.sink(side) ?? plainSink(side);
     return source.prefixed ? prefixedSink(sink, (bare) => prefixedClusterName(provider.name, bare)) : sink;

@@ -13,7 +13,7 @@ export {
   requestKey,
   splitClusterName,
 } from './cluster-name.ts';
-export { prefixed } from './prefixed.ts';
+export { CLUSTER_PREFIX_SEPARATOR, prefixed } from './prefixed.ts';
 export type { ClusterRecords, RecordListener } from './cluster-records.ts';
 export { Controller } from './controller.ts';
 export type { ControllerLane, ControllerOptions, Source } from './controller.ts';

@@ -2,7 +2,9 @@ import { clusterName, prefixedClusterName } from './cluster-name.ts';
 import { InvalidClusterNameError } from './errors.ts';
 import type { ClusterName, ClusterSink, Provider } from './types.ts';
 
-const SEPARATOR = '#';
+/** Between a provider's name and its cluster's. No name of a Kubernetes object has it. */
+export const CLUSTER_PREFIX_SEPARATOR = '#';
+const SEPARATOR = CLUSTER_PREFIX_SEPARATOR;
 
 /**
  * The provider with every cluster named `provider#name`, however many providers there are: a name must not change when
@@ -31,5 +33,6 @@ export function prefixedSink(sink: ClusterSink, full: (bare: ClusterName) => Clu
     discover: (name, reason, about) => sink.discover(full(name), reason, about),
     engage: (name, spec, about) => sink.engage(full(name), spec, about),
     disengage: (name, reason) => sink.disengage(full(name), reason),
+    synced: () => sink.synced?.(),
   };
 }

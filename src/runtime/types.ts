@@ -56,6 +56,8 @@ export interface ClusterSink {
   engage(name: ClusterName, spec: ConnectionSpec, about?: ClusterAbout): void;
   /** The cluster is gone. Its signal aborts; requests for it end quietly. */
   disengage(name: ClusterName, reason: string): void;
+  /** Everything that there is has been declared since the run began: what is not among it is gone, and not merely unknown yet. Absent in sinks that do not ask. */
+  synced?(): void;
 }
 
 /** Discovers clusters. Implementations stay small: discovery only. */

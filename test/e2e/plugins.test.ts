@@ -55,7 +55,7 @@ describe('a platform engineer with a strategy and a provider of his own', () => 
   beforeAll(async () => {
     fleet = await Fleet.start({ clusters: 1, manager: false });
     inventory = await Inventory.start();
-    inventory.clusters.set('eu-1', { labels: {}, kubeconfig: fleet.cluster(1).kubeconfig });
+    inventory.clusters.set('eu-1', { labels: { site: 'eu' }, kubeconfig: fleet.cluster(1).kubeconfig });
     fleet.charts.publish(simpleChart({ name: 'app', version: '1.0.0', objects: 1 }));
     directory = await mkdtemp(join(tmpdir(), 'capstan-plugins-e2e-'));
   });
@@ -74,7 +74,7 @@ describe('a platform engineer with a strategy and a provider of his own', () => 
   async function start(open: boolean): Promise<void> {
     await fleet.startManager({
       flags: [`--plugin=${EXAMPLES}/custom-strategy/plugin.ts`, `--plugin=${EXAMPLES}/custom-provider/plugin.ts`],
-      env: { WINDOW: window(open), INVENTORY_URL: inventory.url },
+      env: { WINDOW: window(open), INVENTORY_URL: inventory.url, INVENTORY_NAMESPACE: fleet.namespace },
     });
   }
 
@@ -89,6 +89,21 @@ describe('a platform engineer with a strategy and a provider of his own', () => 
     await eventually(async () => expect(await fleet.manager.metric('capstan_clusters', { phase: 'engaged' })).toBe(2));
     expect(await fleet.manager.metric('capstan_helm_operations_total', { operation: 'install' })).toBe(0);
     expect(fleet.manager.log()).toContain('inventory#eu-1');
+  });
+
+  it("selects the provider's clusters by their labels", async () => {
+    await fleet.createChartProxy('european', {
+      chartName: 'app',
+      releaseName: 'european',
+      namespace: 'european',
+      clusterSelector: { matchLabels: { site: 'eu' } },
+    });
+    await eventually(async () => {
+      const [proxy] = await fleet.releaseProxies('european');
+      expect(proxy?.spec.clusterRef?.name).toBe('inventory#eu-1');
+      expect(proxy && condition(proxy, 'Ready')?.status).toBe('True');
+    });
+    await fleet.removeChartProxy('european');
   });
 
   it('installs what waited when the window is open', async () => {
@@ -139,7 +154,7 @@ describe("the example's provider keeps the contract of providers", () => {
   async function create(): Promise<ConformanceSubject> {
     const inventory = await Inventory.start();
     return {
-      provider: new InventoryProvider({ url: inventory.url, log: silentLogger, pollMs: 100 }),
+      provider: new InventoryProvider({ url: inventory.url, log: silentLogger, namespace: 'fleet', pollMs: 100 }),
       declare: async (label, kubeconfig) => {
         inventory.clusters.set(label, { labels: {}, kubeconfig });
         return Promise.resolve(clusterName(label));

@@ -85,6 +85,8 @@ export class KubeconfigFileProvider implements Provider {
       while (!signal.aborted) {
         const wanted = await withTimeout(signal, LOOK_LIMIT_MS, async (inner) => this.#look(watches, inner));
         this.#declare(sink, wanted);
+        // A file that cannot be read may hold contexts that nobody has heard of yet.
+        if (![...wanted.values()].some(({ reason }) => reason !== undefined)) sink.synced?.();
         await this.#bell.wait(this.#doubted.size > 0 ? DOUBT_MS : (this.#options.pollMs ?? DEFAULT_POLL_MS), signal);
       }
     } catch (error) {

@@ -59,6 +59,8 @@ export class KubeconfigSecretProvider implements Provider {
   readonly #onlyNamespace: string | undefined;
   /** The version of its Secret that was declared. Outlives a failed run: the next one disengages what vanished meanwhile. */
   readonly #known = new Map<ClusterName, string>();
+  /** Secrets of the first list that are still to be read; undefined before it and after them. */
+  #undeclared: Set<string> | undefined;
   #controller: Controller | undefined;
 
   constructor(options: KubeconfigSecretProviderOptions) {
@@ -75,12 +77,18 @@ export class KubeconfigSecretProvider implements Provider {
       name: `${this.name}-provider`,
       telemetry,
       lanes: { default: { concurrency: READS_AT_A_TIME } },
-      reconciler: { reconcile: async (request, context) => this.#declare(request, secrets, sink, context.signal) },
+      reconciler: {
+        reconcile: async (request, context) => {
+          const result = await this.#declare(request, secrets, sink, context.signal);
+          this.#declared(`${request.namespace}/${request.name}`, sink);
+          return result;
+        },
+      },
       backoffCapMs: RETRY_CAP_MS,
       syncTimeoutMs: SYNC_LIMIT_MS,
       // What runs is a read: nothing is lost by ending it at once.
       graceMs: 0,
-      sources: [async (_queue, until) => this.#feed(secrets, until)],
+      sources: [async (_queue, until) => this.#feed(secrets, sink, until)],
     });
     try {
       await this.#controller.run(signal);
@@ -112,7 +120,7 @@ export class KubeconfigSecretProvider implements Provider {
     );
   }
 
-  async #feed(secrets: readonly Informer<KubeObject>[], until: AbortSignal): Promise<void> {
+  async #feed(secrets: readonly Informer<KubeObject>[], sink: ClusterSink, until: AbortSignal): Promise<void> {
     const look = ({ metadata }: KubeObject): void => this.#look(metadata);
     const removals = secrets.map((informer) =>
       informer.addHandler({ add: look, update: (_before, now) => look(now), delete: look }),
@@ -120,6 +128,17 @@ export class KubeconfigSecretProvider implements Provider {
     until.addEventListener('abort', () => removals.forEach((remove) => remove()), { once: true });
     await Promise.all(secrets.map(async (informer) => informer.synced(until, SYNC_LIMIT_MS)));
     for (const name of this.#known.keys()) this.#look(this.#secretOf(name));
+    const keys = secrets.flatMap((informer) => informer.list().map(({ metadata }) => keyOf(metadata)));
+    this.#undeclared = new Set(keys);
+    this.#declared('', sink);
+  }
+
+  /** Once nothing is left of what was there at the start, all there is has been declared. */
+  #declared(key: string, sink: ClusterSink): void {
+    this.#undeclared?.delete(key);
+    if (this.#undeclared?.size !== 0) return;
+    this.#undeclared = undefined;
+    sink.synced?.();
   }
 
   #look(secret: ObjectKey | undefined): void {
@@ -166,6 +185,10 @@ export class KubeconfigSecretProvider implements Provider {
 
 function decoded(secret: Secret, key: string): string {
   return Buffer.from(secret.data?.[key] ?? '', 'base64').toString();
+}
+
+function keyOf({ namespace, name }: ObjectKey): string {
+  return `${namespace ?? ''}/${name}`;
 }
 
 /** No annotations: kubectl's last-applied-configuration repeats the Secret's body. */

@@ -43,6 +43,7 @@ export class LocalProvider implements Provider {
       while (!signal.aborted) {
         this.#wake = new AbortController();
         this.#declare(sink);
+        sink.synced?.();
         await sleep(this.#options.pollMs ?? DEFAULT_POLL_MS, this.#wake.signal).catch(() => undefined);
       }
     } finally {

@@ -23,7 +23,7 @@ export interface ChartProxyParts {
   readonly strategies: readonly Strategy[];
   readonly outcomes: Outcomes;
   /** `group/version` of Cluster. */
-  readonly clusterApiVersion: string;
+  readonly clusterApiVersion: () => string;
   /** Told that a pass over this object begins. */
   readonly passed: (request: Request) => void;
 }
@@ -59,7 +59,7 @@ export class ChartProxyReconciler implements Reconciler {
     const input = {
       selected: selection.clusters.map((cluster) => cluster.metadata.name),
       selectorProblem: selection.problem,
-      clusterApiVersion: this.#parts.clusterApiVersion,
+      clusterApiVersion: this.#parts.clusterApiVersion(),
       releaseProxies,
       outcomes: outcomes.of(chartProxy.metadata.uid ?? ''),
       unobserved: this.#unobserved(chartProxy, releaseProxies),

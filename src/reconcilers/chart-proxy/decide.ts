@@ -9,6 +9,8 @@ export interface Observed {
   readonly chartProxy: HelmChartProxy;
   /** Undefined: there is no such Cluster, by a list that is complete. */
   readonly cluster: CapiCluster | undefined;
+  /** It is not there, and nobody knows yet whether it is gone. */
+  readonly unknown?: boolean;
   /** Does the selector match it? */
   readonly selected: boolean;
   /** The HelmReleaseProxy of this placement, if there is one. */
@@ -65,15 +67,22 @@ function forbidden({ chartProxy, cluster, proxy }: Observed): Action | undefined
 }
 
 /** Reasons for a HelmReleaseProxy to go, or for none to come. */
-function leaving({ cluster, selected, proxy, strategy }: Observed): Action | undefined {
+function leaving({ cluster, unknown, selected, proxy, strategy }: Observed): Action | undefined {
   const clusterStays = !isDeleting(cluster);
   if (proxy !== undefined && isDeleting(proxy)) {
     return { type: 'wait', why: 'its HelmReleaseProxy is being deleted', reinstalling: selected && clusterStays };
   }
-  if (cluster === undefined) return removal(proxy, 'the Cluster is gone');
+  if (cluster === undefined) return missing(proxy, unknown);
   if (!selected && strategy?.followsSelector === false) return none('the strategy does not follow the selector');
   if (!selected) return removal(proxy, 'the Cluster is not selected');
   return clusterStays ? undefined : none('the Cluster is being deleted');
+}
+
+/** The Cluster is not there. */
+function missing(proxy: HelmReleaseProxy | undefined, unknown: boolean | undefined): Action {
+  return unknown === true
+    ? none('its provider has not told of its clusters yet')
+    : removal(proxy, 'the Cluster is gone');
 }
 
 /** Being deleted, or gone. */

@@ -22,6 +22,7 @@ import type {
   HelmReleaseProxy,
   TlsConfigSpec,
 } from '../../api/index.ts';
+import { isForeign } from '../cluster-names.ts';
 import { deepEqual, isRecord } from '../merge-patch.ts';
 import { CLUSTER_KIND } from '../resources.ts';
 import type { CapiCluster } from '../shared.ts';
@@ -60,10 +61,16 @@ export function newReleaseProxy(placement: Placement, values: RenderedValues): H
     },
     spec: {
       ...immutablePart(chartProxy.spec),
-      clusterRef: { kind: CLUSTER_KIND, apiVersion: placement.clusterApiVersion, ...clusterKey },
+      clusterRef: { ...kindOf(placement), ...clusterKey },
     },
   };
   return updatedReleaseProxy(bare, placement, values);
+}
+
+/** Of what stands for the cluster: a Cluster, or what another provider names. */
+function kindOf({ cluster, clusterApiVersion }: Placement): { kind?: string; apiVersion?: string } {
+  const { apiVersion, kind, metadata } = cluster;
+  return isForeign(metadata.name) ? { kind, apiVersion } : { kind: CLUSTER_KIND, apiVersion: clusterApiVersion };
 }
 
 /**

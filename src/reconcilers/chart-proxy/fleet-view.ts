@@ -3,8 +3,9 @@ import { HCP_NAME_ANNOTATION, HCP_NAME_LABEL, WATCH_FILTER_LABEL } from '../../a
 import type { HelmChartProxy, HelmReleaseProxy } from '../../api/index.ts';
 import { matchesSelector, validateSelector } from '../../kube/index.ts';
 import type { KubeObject } from '../../kube/index.ts';
-import { LOCAL_CLUSTER, namespacedClusterName, splitClusterName } from '../../runtime/index.ts';
-import type { Request } from '../../runtime/index.ts';
+import { LOCAL_CLUSTER } from '../../runtime/index.ts';
+import type { ClusterName, Request } from '../../runtime/index.ts';
+import { clusterKeyOfRequest, fleetNameOf } from '../cluster-names.ts';
 import type { Caches, CapiCluster } from '../shared.ts';
 import { isOwnedBy, ownerOfProxy } from './desired.ts';
 import type { NamedIn } from './naming.ts';
@@ -12,6 +13,7 @@ import type { NamedIn } from './naming.ts';
 const BY_OWNER = 'chart-proxy/owner';
 const BY_PLACEMENT = 'chart-proxy/placement';
 const BY_CLUSTER = 'chart-proxy/cluster';
+const BY_FLEET_NAME = 'chart-proxy/fleet-name';
 
 export class FleetView {
   readonly #caches: Caches;
@@ -25,6 +27,7 @@ export class FleetView {
       placementKey({ namespace: namespaceOf(proxy), name: chartProxyNameOf(proxy) }, clusterKeyOf(proxy)),
     ]);
     caches.releaseProxies.addIndex(BY_CLUSTER, (proxy) => [keyText(clusterKeyOf(proxy))]);
+    caches.releaseProxies.addIndex(BY_FLEET_NAME, (proxy) => [fleetNameText(clusterKeyOf(proxy))]);
   }
 
   chartProxy(key: NamedIn): HelmChartProxy | undefined {
@@ -33,6 +36,11 @@ export class FleetView {
 
   cluster(key: NamedIn): CapiCluster | undefined {
     return this.#caches.clusters.get(key.namespace, key.name);
+  }
+
+  /** A cluster that is not there is gone, and not merely unknown yet. */
+  knows(key: NamedIn): boolean {
+    return this.#caches.clusters.knows(key);
   }
 
   chartProxies(namespace?: string): HelmChartProxy[] {
@@ -84,6 +92,11 @@ export class FleetView {
   onCluster(cluster: NamedIn): HelmReleaseProxy[] {
     return this.#caches.releaseProxies.byIndex(BY_CLUSTER, keyText(cluster));
   }
+
+  /** The same, by the cluster's name in the fleet. */
+  onFleetCluster(name: ClusterName): HelmReleaseProxy[] {
+    return this.#caches.releaseProxies.byIndex(BY_FLEET_NAME, name);
+  }
 }
 
 /** What is wrong with the selector, in words for the condition; undefined when it is valid. The API server does not check it (caaph W9). */
@@ -100,7 +113,7 @@ export function chartProxyRequest(key: NamedIn): Request {
 /** The request of a placement. */
 export function placementRequest(chartProxy: NamedIn, cluster: NamedIn): Request {
   return {
-    cluster: namespacedClusterName(cluster.namespace, cluster.name),
+    cluster: fleetNameOf(cluster),
     namespace: chartProxy.namespace,
     name: chartProxy.name,
   };
@@ -108,7 +121,7 @@ export function placementRequest(chartProxy: NamedIn, cluster: NamedIn): Request
 
 /** The Cluster that a placement's request is for. */
 export function clusterOf(request: Request): NamedIn | undefined {
-  return splitClusterName(request.cluster);
+  return clusterKeyOfRequest(request);
 }
 
 export function keyOf(object: KubeObject): NamedIn {
@@ -145,4 +158,9 @@ function ownerKey(namespace: string, name: string): string {
 
 function placementKey(chartProxy: NamedIn, cluster: NamedIn): string {
   return `${keyText(chartProxy)} ${keyText(cluster)}`;
+}
+
+/** Of a reference that names no cluster: ''. */
+function fleetNameText(key: NamedIn): string {
+  return key.name === '' || key.namespace === '' ? '' : fleetNameOf(key);
 }

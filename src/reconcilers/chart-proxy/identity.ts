@@ -1,5 +1,5 @@
 /** Who a workload cluster is that another replica serves: asked for the few placements where that decides. */
-import { namespacedClusterName } from '../../runtime/index.ts';
+import { fleetNameOf } from '../cluster-names.ts';
 import type { ClusterName, ReconcileContext } from '../../runtime/index.ts';
 import { decide } from './decide.ts';
 import type { Observed } from './decide.ts';
@@ -19,7 +19,7 @@ export async function identified(
   const { namespace = '', name } = observed.cluster?.metadata ?? { name: '' };
   if (identify === undefined || !isNeeded(observed)) return observed;
   try {
-    return { ...observed, workloadUid: await identify(namespacedClusterName(namespace, name), signal), engaged: true };
+    return { ...observed, workloadUid: await identify(fleetNameOf({ namespace, name }), signal), engaged: true };
   } catch (err) {
     signal.throwIfAborted();
     log.debug('the cluster does not say who it is; it is asked again', { err });

@@ -100,7 +100,7 @@ function assemble(deps: ReconcilerDependencies, shared: ChartProxyShared, caches
     client,
     outcomes,
     strategies: deps.strategies,
-    clusterApiVersion: apiVersionOf(caches.clusterResource),
+    clusterApiVersion: () => (caches.clusterResource === undefined ? '' : apiVersionOf(caches.clusterResource)),
     chartProxies: new StatusWriter<HelmChartProxy>(client, HCP),
     releaseProxies: shared.writer,
   };

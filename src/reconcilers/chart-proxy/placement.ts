@@ -3,7 +3,7 @@ import { HCP_FINALIZER } from '../../api/index.ts';
 import type { HelmChartProxy, HelmReleaseProxy } from '../../api/index.ts';
 import { matchesSelector } from '../../kube/index.ts';
 import type { KubeClient } from '../../kube/index.ts';
-import { namespacedClusterName } from '../../runtime/index.ts';
+import { fleetNameOf } from '../cluster-names.ts';
 import type { Fleet, ReconcileContext, Reconciler, Request, Result } from '../../runtime/index.ts';
 import { activeTraceparent } from '../../telemetry/index.ts';
 import { ReconcilerError, hasCode } from '../errors.ts';
@@ -41,8 +41,8 @@ export interface PlacementParts extends SettlementParts {
   readonly fleet: Fleet;
   /** Only where other replicas serve clusters. */
   readonly identify?: Identify;
-  /** `group/version` of Cluster. */
-  readonly clusterApiVersion: string;
+  /** `group/version` of Cluster API's Cluster. */
+  readonly clusterApiVersion: () => string;
   readonly watchFilter?: string;
 }
 
@@ -103,11 +103,12 @@ export class PlacementReconciler implements Reconciler {
       .placed(chartProxy, clusterKey)
       .map((proxy) => this.#parts.releaseProxies.freshest(proxy));
     const duplicates = sortOut(placed);
-    const state = this.#parts.fleet.state(namespacedClusterName(clusterKey.namespace, clusterKey.name));
+    const state = this.#parts.fleet.state(fleetNameOf(clusterKey));
     const engaged = state?.phase === 'engaged' || state?.phase === 'degraded';
     const observed: Observed = {
       chartProxy,
       cluster,
+      unknown: cluster === undefined && !this.#parts.view.knows(clusterKey),
       selected: isSelected(chartProxy, cluster),
       proxy: duplicates.keep,
       strategy: this.#strategies.get(strategyName(chartProxy.spec)),
@@ -153,7 +154,7 @@ export class PlacementReconciler implements Reconciler {
     const placement: Placement = {
       chartProxy,
       cluster,
-      clusterApiVersion: this.#parts.clusterApiVersion,
+      clusterApiVersion: this.#parts.clusterApiVersion(),
       watchFilter: this.#parts.watchFilter,
     };
     const traceparent = activeTraceparent();

@@ -9,6 +9,7 @@ import { setCondition } from '../conditions.ts';
 import { fakeManagement } from '../fake-fleet.test-support.ts';
 import { FakeServer } from '../fakes.test-support.ts';
 import { FakeInformer } from '../release-proxy/fake-api.test-support.ts';
+import { allKnown } from '../clusters.test-support.ts';
 import type { CapiCluster } from '../shared.ts';
 import { withTraceparent } from '../trace-context.ts';
 import { Builtins } from './builtins.ts';
@@ -35,7 +36,7 @@ beforeEach(() => {
   spans = new RecordedSpans();
   releaseProxies = new FakeInformer<HelmReleaseProxy>();
   chartProxies = new FakeInformer<HelmChartProxy>();
-  const clusters = new FakeInformer<CapiCluster>();
+  const clusters = allKnown(new FakeInformer<CapiCluster>());
   const caches = { chartProxies, releaseProxies, clusters, clusterResource: CLUSTERS };
   const management = fakeManagement(new FakeServer());
   const queue = (name: string): Enqueuer => ({

@@ -5,7 +5,6 @@
 import type { HelmChartProxy, HelmReleaseProxy } from '../../api/index.ts';
 import { matchesSelector } from '../../kube/index.ts';
 import type { KubeObject } from '../../kube/index.ts';
-import { splitClusterName } from '../../runtime/index.ts';
 import type { Aware, Enqueuer, Priority } from '../../runtime/index.ts';
 import { within } from '../../telemetry/index.ts';
 import { READY, RELEASE_IN_SYNC, getCondition } from '../conditions.ts';
@@ -65,6 +64,7 @@ export class Sources {
         update: (previous, object) => this.#clusterChanged(object, previous, object),
         delete: (object) => this.#clusterChanged(object, object, undefined),
       }),
+      caches.clusters.onKnown(() => this.#askLost()),
       caches.releaseProxies.addHandler({
         add: (object) => whenStarted(() => this.#releaseProxyWritten(undefined, object)),
         update: (previous, object) => this.#releaseProxyWritten(previous, object),
@@ -79,10 +79,9 @@ export class Sources {
   /** A cluster whose HelmReleaseProxies waited for it to say who it is. */
   readonly aware: Aware = {
     engaged: (cluster) => {
-      const key = splitClusterName(cluster.name);
-      if (key === undefined) return;
-      const uid = this.#parts.view.cluster(key)?.metadata.uid;
-      for (const proxy of this.#parts.view.onCluster(key)) {
+      for (const proxy of this.#parts.view.onFleetCluster(cluster.name)) {
+        const key = clusterKeyOf(proxy);
+        const uid = this.#parts.view.cluster(key)?.metadata.uid;
         const noted = proxy.spec.clusterRef.uid;
         if (noted !== undefined && noted !== uid) this.#askPlacement(chartProxyOf(proxy), key, 'user');
       }
@@ -154,6 +153,15 @@ export class Sources {
     // Also those that no selector matches any more: InstallOnce keeps them, until the Cluster goes (caaph W12).
     if (previous?.metadata.uid === object?.metadata.uid) return;
     for (const proxy of this.#parts.view.onCluster(key)) this.#askPlacement(chartProxyOf(proxy), key, 'user');
+  }
+
+  /** Placements on clusters that were not there when nobody knew yet whether they are gone. */
+  #askLost(): void {
+    const { view } = this.#parts;
+    for (const proxy of view.releaseProxies()) {
+      const key = clusterKeyOf(proxy);
+      if (view.cluster(key) === undefined) this.#askPlacement(chartProxyOf(proxy), key, 'user');
+    }
   }
 
   /** Mostly an echo of this side's own writes, and then a part of the same trace. */

@@ -19,6 +19,7 @@ import {
   summarize,
 } from '../conditions.ts';
 import type { ConditionInput } from '../conditions.ts';
+import { BARE_CLUSTER, isForeign } from '../cluster-names.ts';
 import { CLUSTER_KIND } from '../resources.ts';
 import type { PlacementOutcome } from './outcomes.ts';
 import { inSyncCondition } from './sync-status.ts';
@@ -116,9 +117,7 @@ function readySource(proxy: HelmReleaseProxy): { name: string; condition?: Condi
 function references(input: StatusInput, selected: readonly string[]): ObjectReference[] | undefined {
   if (selected.length === 0) return undefined;
   const namespace = input.chartProxy.metadata.namespace;
-  return [...selected]
-    .sort()
-    .map((name) => ({ apiVersion: input.clusterApiVersion, kind: CLUSTER_KIND, name, namespace }));
+  return [...selected].sort().map((name) => ({ ...kindOf(name, input.clusterApiVersion), name, namespace }));
 }
 
 /** The first rule that applies. */
@@ -186,4 +185,9 @@ function sorted(outcomes: ReadonlyMap<string, PlacementOutcome>): [string, Place
 
 function specs(status: Condition['status'], reason: string, message: string): ConditionInput {
   return { type: SPECS_UP_TO_DATE, status, reason, message };
+}
+
+/** Of a cluster of another provider no kind says what stands for it: its name does. */
+function kindOf(name: string, clusterApiVersion: string): { apiVersion: string; kind: string } {
+  return isForeign(name) ? BARE_CLUSTER : { apiVersion: clusterApiVersion, kind: CLUSTER_KIND };
 }

@@ -2,7 +2,7 @@
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import { DRIFT_RETRY_ANNOTATION, INSTALLED_ANNOTATION } from '../../api/index.ts';
 import type { ReleaseKey } from '../../helm/index.ts';
-import { namespacedClusterName } from '../../runtime/index.ts';
+import { fleetNameOf } from '../cluster-names.ts';
 import type { Aware, Cluster, ClusterName, Enqueuer, Priority } from '../../runtime/index.ts';
 import { deepEqual } from '../merge-patch.ts';
 import { claimsOf, proxiesOf } from '../release-proxy/parts.ts';
@@ -146,5 +146,5 @@ function releaseOf(proxy: HelmReleaseProxy): string | undefined {
 }
 
 function nameOf(cluster: CapiCluster): ClusterName {
-  return namespacedClusterName(cluster.metadata.namespace ?? '', cluster.metadata.name);
+  return fleetNameOf({ namespace: cluster.metadata.namespace ?? '', name: cluster.metadata.name });
 }

@@ -4,6 +4,7 @@ import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey } from '../../helm/index.ts';
 import type { Cluster, ReconcileContext, Result } from '../../runtime/index.ts';
 import { errorText } from '../../telemetry/index.ts';
+import { isForeign } from '../cluster-names.ts';
 import { getCondition } from '../conditions.ts';
 import type { ConditionInput } from '../conditions.ts';
 import type { Strategy } from '../types.ts';
@@ -57,9 +58,12 @@ export class ReleaseDeletion {
   async #clusterIsGone(proxy: HelmReleaseProxy, context: ReconcileContext): Promise<boolean> {
     const key = clusterKeyOf(proxy);
     const { caches, deps } = this.#parts;
-    if (caches.clusters.get(key.namespace, key.name) !== undefined) return false;
+    const { clusters, clusterResource } = caches;
+    if (clusters.get(key.namespace, key.name) !== undefined || !clusters.knows(key)) return false;
+    // There is no object to ask for: its provider has told of all that it has.
+    if (isForeign(key.name) || clusterResource === undefined) return true;
     const options = { signal: context.signal, form: 'metadata' } as const;
-    return (await deps.management.client.find(caches.clusterResource, key, options)) === undefined;
+    return (await deps.management.client.find(clusterResource, key, options)) === undefined;
   }
 
   async #uninstall(proxy: HelmReleaseProxy, context: ReconcileContext): Promise<Result> {

@@ -8,7 +8,7 @@ import {
 import type { HelmReleaseProxy, HelmReleaseProxyStatus } from '../../api/index.ts';
 import type { ReleaseKey } from '../../helm/index.ts';
 import type { Cluster, ClusterName, Request } from '../../runtime/index.ts';
-import { namespacedClusterName } from '../../runtime/index.ts';
+import { fleetNameOf } from '../cluster-names.ts';
 import type { Caches } from '../shared.ts';
 import type { Recorded } from './decide.ts';
 
@@ -27,8 +27,7 @@ export function clusterKeyOf(proxy: HelmReleaseProxy): { namespace: string; name
 
 /** Throws InvalidClusterNameError when the object names no cluster. */
 export function clusterNameOf(proxy: HelmReleaseProxy): ClusterName {
-  const { namespace, name } = clusterKeyOf(proxy);
-  return namespacedClusterName(namespace, name);
+  return fleetNameOf(clusterKeyOf(proxy));
 }
 
 export function requestFor(proxy: HelmReleaseProxy): Request {

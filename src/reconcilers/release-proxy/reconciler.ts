@@ -101,9 +101,12 @@ export class ReleaseProxyReconciler implements Reconciler {
 
   /** The engaged cluster; undefined when its Cluster object is gone. Rejects with ClusterNotConnectedError, or quietly with ClusterNotFoundError. */
   async #cluster(proxy: HelmReleaseProxy, context: ReconcileContext): Promise<Cluster | undefined> {
-    const { namespace, name } = clusterKeyOf(proxy);
-    if (this.#parts.caches.clusters.get(namespace, name) === undefined) {
-      const message = `Cluster ${namespace}/${name} is not there`;
+    const key = clusterKeyOf(proxy);
+    const { clusters } = this.#parts.caches;
+    if (clusters.get(key.namespace, key.name) === undefined) {
+      const message = clusters.knows(key)
+        ? `Cluster ${key.namespace}/${key.name} is not there`
+        : `nothing is known of cluster ${key.name} yet: its provider has not told of its clusters, or is not configured`;
       await this.#write(proxy, { conditions: [clusterNotAvailable('GetClusterFailed', message)] }, context);
       return undefined;
     }

@@ -8,7 +8,7 @@ import {
 } from '../../api/index.ts';
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey, ReleaseReader } from '../../helm/index.ts';
-import { namespacedClusterName } from '../../runtime/index.ts';
+import { fleetNameOf } from '../cluster-names.ts';
 import type {
   Aware,
   Cluster,
@@ -27,6 +27,7 @@ import { ObjectChanged } from './interruption.ts';
 import { claimsOf, proxiesOf, settleReader } from './parts.ts';
 import type { Parts } from './parts.ts';
 import {
+  clusterKeyOf,
   clusterNameOf,
   isDeleting,
   isForced,
@@ -75,6 +76,7 @@ export class ReleaseProxySources implements Aware {
         },
         delete: (cluster) => this.#enqueueAll(nameOf(cluster)),
       }),
+      caches.clusters.onKnown(() => this.#enqueueLost()),
       deps.fleet.register(this),
       readers.onChange((cluster, reader, key) => this.storageChanged(cluster, reader, key)),
       memories.onWanted((proxy) => this.#enqueue(proxy, 'drift')),
@@ -162,6 +164,15 @@ export class ReleaseProxySources implements Aware {
       this.#parts.memories.of(uidOf(proxy)).clusterChanged(reason);
   }
 
+  /** Those whose clusters were not there when nobody knew yet whether they are gone. */
+  #enqueueLost(): void {
+    const { caches } = this.#parts;
+    for (const proxy of caches.releaseProxies.list()) {
+      const { namespace, name } = clusterKeyOf(proxy);
+      if (caches.clusters.get(namespace, name) === undefined) this.#enqueue(proxy, quiet(proxy));
+    }
+  }
+
   #enqueueAll(name: ClusterName): void {
     for (const proxy of proxiesOf(this.#parts.caches, name)) this.#enqueue(proxy, quiet(proxy));
   }
@@ -224,5 +235,5 @@ function codeOf(state: ClusterState): string | undefined {
 }
 
 function nameOf(cluster: CapiCluster): ClusterName {
-  return namespacedClusterName(cluster.metadata.namespace ?? '', cluster.metadata.name);
+  return fleetNameOf({ namespace: cluster.metadata.namespace ?? '', name: cluster.metadata.name });
 }

@@ -19,6 +19,7 @@ import { continuousStrategy } from '../install/index.ts';
 import { installOnceStrategy } from '../install-once/index.ts';
 import { ReleaseLocks } from '../release-locks.ts';
 import { HRP, SECRETS } from '../resources.ts';
+import { allKnown } from '../clusters.test-support.ts';
 import type { CapiCluster } from '../shared.ts';
 import { StatusWriter } from '../status-writer.ts';
 import type { Strategy } from '../types.ts';
@@ -82,7 +83,7 @@ export class World {
   nowMs = Date.parse('2026-12-01T00:00:00Z');
   readonly api = new FakeApi();
   readonly proxies = new FakeInformer<HelmReleaseProxy>();
-  readonly clusters = new FakeInformer<CapiCluster>();
+  readonly clusters = allKnown(new FakeInformer<CapiCluster>());
   readonly fleet = new FakeFleet();
   readonly storages = new Map<string, FakeStorage>();
   readonly engine = new FakeEngine((cluster) => this.storage(cluster));

@@ -14,6 +14,8 @@ export interface EngagementSink {
   withdraw(name: ClusterName, reason: string): void;
   /** Nobody declares it any more. */
   disengage(name: ClusterName, reason: string): void;
+  /** All that there is has been declared. */
+  synced(): void;
 }
 
 type Declaration =
@@ -52,6 +54,10 @@ export class ShardedSink implements ClusterSink {
     this.#declared.delete(name);
     if (known?.served === true) this.#onMove('out');
     this.#fleet.disengage(name, reason);
+  }
+
+  synced(): void {
+    this.#fleet.synced();
   }
 
   /** How to reach a declared cluster, also one that another replica serves. */
@@ -102,5 +108,6 @@ export function plainSink(fleet: EngagementSink): ClusterSink {
       if (fleet.declared(name, about)) fleet.engage(name, spec);
     },
     disengage: (name, reason) => fleet.disengage(name, reason),
+    synced: () => fleet.synced(),
   };
 }
