@@ -31,7 +31,6 @@ export interface KubeconfigFileProviderOptions extends Pick<ClusterAbout, 'label
 /** Labels of the clusters of this provider, besides the options' and the context's own. */
 export const FILE_LABEL = 'capstan.dev/file';
 export const CONTEXT_LABEL = 'capstan.dev/context';
-
 const DEFAULT_POLL_MS = 15_000;
 /** Nobody writes one kubeconfig for as long as this. Milliseconds. */
 const DOUBT_MS = 1_000;
@@ -85,8 +84,8 @@ export class KubeconfigFileProvider implements Provider {
       while (!signal.aborted) {
         const wanted = await withTimeout(signal, LOOK_LIMIT_MS, async (inner) => this.#look(watches, inner));
         this.#declare(sink, wanted);
-        // A file that cannot be read may hold contexts that nobody has heard of yet.
-        if (![...wanted.values()].some(({ reason }) => reason !== undefined)) sink.synced?.();
+        // One that cannot be read may hold contexts that nobody has heard of yet.
+        if ([...wanted.values()].every(({ reason }) => reason === undefined)) sink.synced?.();
         await this.#bell.wait(this.#doubted.size > 0 ? DOUBT_MS : (this.#options.pollMs ?? DEFAULT_POLL_MS), signal);
       }
     } catch (error) {

@@ -16,6 +16,7 @@ import type {
   Result,
 } from '../../runtime/index.ts';
 import type { Telemetry } from '../../telemetry/index.ts';
+import { FirstRound } from './first-round.ts';
 
 export interface KubeconfigSecretProviderOptions {
   /** Where the Secrets live. */
@@ -59,8 +60,6 @@ export class KubeconfigSecretProvider implements Provider {
   readonly #onlyNamespace: string | undefined;
   /** The version of its Secret that was declared. Outlives a failed run: the next one disengages what vanished meanwhile. */
   readonly #known = new Map<ClusterName, string>();
-  /** Secrets of the first list that are still to be read; undefined before it and after them. */
-  #undeclared: Set<string> | undefined;
   #controller: Controller | undefined;
 
   constructor(options: KubeconfigSecretProviderOptions) {
@@ -73,6 +72,7 @@ export class KubeconfigSecretProvider implements Provider {
     const { management, telemetry } = this.#options;
     const owner = {};
     const secrets = this.#hold(owner);
+    const first = new FirstRound(() => sink.synced?.());
     this.#controller = new Controller({
       name: `${this.name}-provider`,
       telemetry,
@@ -80,7 +80,7 @@ export class KubeconfigSecretProvider implements Provider {
       reconciler: {
         reconcile: async (request, context) => {
           const result = await this.#declare(request, secrets, sink, context.signal);
-          this.#declared(`${request.namespace}/${request.name}`, sink);
+          first.done(keyOf(request));
           return result;
         },
       },
@@ -88,7 +88,7 @@ export class KubeconfigSecretProvider implements Provider {
       syncTimeoutMs: SYNC_LIMIT_MS,
       // What runs is a read: nothing is lost by ending it at once.
       graceMs: 0,
-      sources: [async (_queue, until) => this.#feed(secrets, sink, until)],
+      sources: [async (_queue, until) => this.#feed(secrets, first, until)],
     });
     try {
       await this.#controller.run(signal);
@@ -120,7 +120,7 @@ export class KubeconfigSecretProvider implements Provider {
     );
   }
 
-  async #feed(secrets: readonly Informer<KubeObject>[], sink: ClusterSink, until: AbortSignal): Promise<void> {
+  async #feed(secrets: readonly Informer<KubeObject>[], first: FirstRound, until: AbortSignal): Promise<void> {
     const look = ({ metadata }: KubeObject): void => this.#look(metadata);
     const removals = secrets.map((informer) =>
       informer.addHandler({ add: look, update: (_before, now) => look(now), delete: look }),
@@ -128,17 +128,7 @@ export class KubeconfigSecretProvider implements Provider {
     until.addEventListener('abort', () => removals.forEach((remove) => remove()), { once: true });
     await Promise.all(secrets.map(async (informer) => informer.synced(until, SYNC_LIMIT_MS)));
     for (const name of this.#known.keys()) this.#look(this.#secretOf(name));
-    const keys = secrets.flatMap((informer) => informer.list().map(({ metadata }) => keyOf(metadata)));
-    this.#undeclared = new Set(keys);
-    this.#declared('', sink);
-  }
-
-  /** Once nothing is left of what was there at the start, all there is has been declared. */
-  #declared(key: string, sink: ClusterSink): void {
-    this.#undeclared?.delete(key);
-    if (this.#undeclared?.size !== 0) return;
-    this.#undeclared = undefined;
-    sink.synced?.();
+    first.begin(secrets.flatMap((informer) => informer.list().map(({ metadata }) => keyOf(metadata))));
   }
 
   #look(secret: ObjectKey | undefined): void {
