@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   DELETE_FOR_MOVE_ANNOTATION,
   FORCE_DELETE_ANNOTATION,
@@ -134,6 +134,17 @@ describe('deletion', () => {
     w.clusters.remove('fleet', 'c1');
     await w.reconcile('p');
     expect(w.engine.verbs()).toEqual(['uninstall']);
+  });
+
+  it('touches no cluster that another namespace has, whatever the object names', async () => {
+    const w = deleting({ clusterRef: { namespace: 'fleet', name: 'kubeconfig#other/c1' } });
+    const theirs = w.fleet.get(C1);
+    vi.spyOn(w.fleet, 'get').mockReturnValue(theirs);
+    // Its provider has not told of everything yet: it is not known to be gone either.
+    w.clusters.knows = () => false;
+    await expect(w.reconcile('p')).rejects.toThrow('no provider has told namespace fleet of it yet');
+    expect(w.engine.calls).toEqual([]);
+    expect(w.find('p')?.metadata.finalizers).toEqual([HRP_FINALIZER]);
   });
 
   it('leaves the release to the management cluster that it was moved to', async () => {

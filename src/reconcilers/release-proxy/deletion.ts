@@ -3,6 +3,7 @@ import { DELETE_FOR_MOVE_ANNOTATION, FORCE_DELETE_ANNOTATION, HRP_FINALIZER } fr
 import type { HelmReleaseProxy } from '../../api/index.ts';
 import type { ReleaseKey } from '../../helm/index.ts';
 import type { Cluster, ReconcileContext, Result } from '../../runtime/index.ts';
+import { ClusterNotConnectedError } from '../../runtime/index.ts';
 import { errorText } from '../../telemetry/index.ts';
 import { isForeign } from '../cluster-names.ts';
 import { getCondition } from '../conditions.ts';
@@ -90,7 +91,7 @@ export class ReleaseDeletion {
 
   async #cluster(proxy: HelmReleaseProxy, key: ReleaseKey | undefined, context: ReconcileContext): Promise<Cluster> {
     try {
-      return this.#parts.deps.fleet.get(clusterNameOf(proxy));
+      return this.#engaged(proxy);
     } catch (error) {
       const reason = whyNotConnected(error);
       if (reason !== undefined) {
@@ -104,6 +105,17 @@ export class ReleaseDeletion {
       }
       throw error;
     }
+  }
+
+  /** What the fleet has under that name is this object's only where its namespace has the cluster: another's is not to be touched. */
+  #engaged(proxy: HelmReleaseProxy): Cluster {
+    const { namespace, name } = clusterKeyOf(proxy);
+    const cluster = clusterNameOf(proxy);
+    if (isForeign(name) && this.#parts.caches.clusters.get(namespace, name) === undefined) {
+      const message = `no provider has told namespace ${namespace} of it yet`;
+      throw new ClusterNotConnectedError(cluster, { code: 'NotDeclared', message });
+    }
+    return this.#parts.deps.fleet.get(cluster);
   }
 
   async #failed(
