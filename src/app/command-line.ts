@@ -54,9 +54,9 @@ const TREE: FlagSyntax = {
   command: 'tree',
   usage: `capstan tree [name…] [flags]
 
-Prints the clusters of a management cluster, the releases on each, and how they are, from the management cluster's objects
-alone. Names are those of Clusters, HelmChartProxies, HelmReleaseProxies or releases. Exit code: 0 all is well, 1 something
-needs attention, 2 trouble.`,
+Prints the clusters of a management cluster, the releases on each, and how they are, from the management
+cluster's objects alone. Names are those of Clusters, HelmChartProxies, HelmReleaseProxies or releases.
+Exit code: 0 all is well, 1 something needs attention, 2 trouble.`,
   flags: TREE_FLAGS,
 };
 
@@ -64,9 +64,9 @@ const DOCTOR: FlagSyntax = {
   command: 'doctor',
   usage: `capstan doctor [flags]
 
-Looks at what a manager needs (API server, CRDs, rights, helm, the way to every Cluster) and at what it left, and prints
-what is wrong and what to do about it. Nothing is written. Exit code: 0 all is well, 1 something is not, 2 not everything
-could be looked at.`,
+Looks at what a manager needs (API server, CRDs, rights, helm, the way to every Cluster) and at what it left,
+and prints what is wrong and what to do about it. Nothing is written.
+Exit code: 0 all is well, 1 something is not, 2 not everything could be looked at.`,
   flags: DOCTOR_FLAGS,
 };
 
